@@ -1,9 +1,8 @@
 //! The chunked transfer coding of a body, decoded as bytes arrive.
 //!
-//! Stricter than nginx where leniency lets two readers disagree: every line
-//! ends with CRLF, a size has at most 16 digits, extensions follow the grammar
-//! and are bounded, and a trailer line needs a colon.
-//! Source: RFC 9112 section 7.1.
+//! Stricter than nginx if leniency would let two readers disagree. Every line ends with CRLF, a
+//! size has at most 16 digits, extensions follow the grammar and are bounded, and a trailer line
+//! needs a colon. Source: RFC 9112 section 7.1.
 
 use super::Settings;
 use super::extension::Extension;
@@ -57,8 +56,9 @@ impl ChunkedDecoder {
         matches!(self.state, State::Done)
     }
 
-    /// Decodes `input` up to the end of the body, appends the data to `data` and the trailer fields to `trailers`, and
-    /// returns how many bytes belong to the body. After a fault the decoder is of no use.
+    /// Decodes `input` up to the end of the body; appends the data to `data` and the trailer fields
+    /// to `trailers`. Returns the number of bytes that belong to the body. After a fault the
+    /// decoder must not be used again.
     pub(super) fn decode(
         &mut self,
         input: &[u8],
@@ -77,8 +77,9 @@ impl ChunkedDecoder {
         Ok(at)
     }
 
-    /// Decodes what is in `buffer` from `from` on, so that the data alone is left in it. Returns how many bytes behind
-    /// the end of the body were dropped. After a fault the data before it is left.
+    /// Decodes `buffer` in place from `from` on, so that only the data remains in it. Returns the
+    /// number of dropped bytes behind the end of the body. After a fault the data before it
+    /// remains.
     pub(super) fn decode_in_place(
         &mut self,
         buffer: &mut Vec<u8>,
@@ -196,7 +197,7 @@ const BODY_EXTENSION_BYTES: usize = 16 * 1024;
 mod tests {
     use super::*;
 
-    /// Data and trailers of a body, and what was not part of it.
+    /// Data and trailers of a body, and the number of bytes behind its end.
     type Decoded = (Vec<u8>, Vec<(String, String)>, usize);
 
     fn decode_with(
@@ -223,7 +224,7 @@ mod tests {
             .then_some((data, list, input.len() - used)))
     }
 
-    /// The data of a body that is decoded where it lies, behind other bytes.
+    /// The data of a body that is decoded in place, behind other bytes.
     fn decode_in_place(input: &[u8]) -> Result<Option<Vec<u8>>, Fault> {
         let (mut decoder, mut trailers) = (ChunkedDecoder::new(), Fields::default());
         let mut buffer = [b"head", input].concat();

@@ -1,4 +1,4 @@
-//! The connection: what is received, and what becomes of it after a response.
+//! The connection: receiving, and its fate after a response.
 //!
 //! The response side is in `send`. See the module documentation for the
 //! contract; this file holds the states and their transitions.
@@ -204,8 +204,9 @@ impl Conn {
         self.is_head_ready.then_some(&self.head)
     }
 
-    /// Swaps the head that is ready with `head`, whose memory is used for the next one; false if there is none. It does what
-    /// [`Conn::event`] and [`Conn::recycle`] do, and moves some hundred bytes less.
+    /// Swaps the ready head with `head` and reuses the memory of `head` for the next one; false if
+    /// none is ready. Does the work of [`Conn::event`] and [`Conn::recycle`] and moves some hundred
+    /// bytes less.
     #[inline]
     pub fn swap_head(&mut self, head: &mut RequestHead) -> bool {
         let is_ready = std::mem::take(&mut self.is_head_ready);
@@ -231,7 +232,7 @@ impl Conn {
         }
     }
 
-    /// Lets go of the memory for the next head where it is more than most heads need.
+    /// Frees the memory for the next head if it is larger than most heads need.
     #[inline]
     fn limit_spare(&mut self) {
         if self.head.arena.capacity() > KEEP_BYTES {
@@ -258,7 +259,8 @@ impl Conn {
         )
     }
 
-    /// Bytes of the request body that came since this was asked, its framing included, as long as it is not discarded.
+    /// Bytes of the request body received since the last call, framing included, as long as the
+    /// body is not discarded.
     pub fn body_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.body_bytes)
     }
@@ -268,8 +270,8 @@ impl Conn {
         out.append(&mut self.out);
     }
 
-    /// Ends the exchange, after `send_end` or to abandon it, and returns what to
-    /// do with the connection. On `KeepAlive` the next request may be ready.
+    /// Ends the exchange, after `send_end` or to abandon it, and returns the next step for the
+    /// connection. On `KeepAlive` the next request may be ready.
     pub fn finish(&mut self) -> Next {
         let keep = self.sending == Sending::Ended { keep: true } && !self.last;
         match self.receiving {

@@ -1,9 +1,9 @@
 //! Response heads, chunk framing and trailers, as bytes.
 //!
-//! The fields of a [`ResponseHead`] lie in its arena as they are sent, so that
-//! neighbours are copied in one go. Fields that say where the body ends or what
-//! becomes of the connection are the engine's own: the server's are left out.
-//! Source: RFC 9112 sections 4 and 7; order and words of nginx's header filter.
+//! The arena of a [`ResponseHead`] holds its fields in wire form, so that adjacent fields are
+//! copied in one go. Only the engine writes fields about the end of the body or the fate of the
+//! connection; the server's own are left out. Source: RFC 9112 sections 4 and 7; order and words of
+//! nginx's header filter.
 
 use crate::http::{Field, FieldId, ResponseHead, push_decimal, reason_phrase};
 
@@ -128,7 +128,7 @@ fn fields(out: &mut Vec<u8>, head: &ResponseHead, wanted: impl Fn(FieldId) -> bo
     out.extend_from_slice(&head.arena[run]);
 }
 
-/// Where the line of `field` lies in the arena, if it is there as it is sent.
+/// Range of the line of `field` in the arena, if it is stored in wire form.
 fn wire_form(head: &ResponseHead, field: &Field) -> Option<std::ops::Range<usize>> {
     let (name, value) = (field.name.range(), field.value.range());
     let adjacent = name.end + 2 == value.start

@@ -26,7 +26,7 @@ pub enum Event {
 pub enum Next {
     /// Keep it; a next request may already be there.
     KeepAlive,
-    /// Read and drop what the peer still sends, then close.
+    /// Read and drop the peer's remaining bytes, then close.
     Linger,
     /// Close.
     Close,

@@ -1,8 +1,7 @@
-//! Where a request body ends, decided once from the framing fields.
+//! The end of a request body, decided once from the framing fields.
 //!
-//! Two readers that disagree about this are what request smuggling lives on,
-//! so everything ambiguous is refused instead of repaired.
-//! Source: RFC 9112 sections 6.1 and 6.3; nginx's answers.
+//! Request smuggling relies on two readers that disagree about this, so ambiguity is refused, not
+//! repaired. Source: RFC 9112 sections 6.1 and 6.3; nginx's answers.
 
 use crate::http::{BodyLength, Fault, Version, parse_length};
 

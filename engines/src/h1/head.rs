@@ -1,10 +1,9 @@
 //! A request head from bytes that arrive in any pieces.
 //!
-//! Complete lines are parsed where they lie and copied to the head's arena in
-//! one go; an incomplete line stays with the caller, is checked as far as it
-//! came, and is never searched twice for its end. The first fault ends the
-//! head: what was parsed before is delivered with it, what follows is not read.
-//! Source: RFC 9112 sections 2 to 6; limits and answers as nginx's.
+//! Complete lines are parsed in place and copied to the head's arena in one go. An incomplete line
+//! stays with the caller, is checked up to its last byte, and is never searched twice for its end.
+//! The first fault ends the head: the part before it is delivered, the rest is not read. Source:
+//! RFC 9112 sections 2 to 6; limits and answers as nginx's.
 
 use super::Settings;
 use super::blame;
@@ -78,7 +77,7 @@ impl HeadParser {
         self.start_over(settings);
     }
 
-    /// Starts over and forgets what has come of a head.
+    /// Starts over and drops the received part of a head.
     pub(super) fn reset(&mut self, settings: &Settings) {
         if !self.is_fresh() {
             self.head.clear();
@@ -253,7 +252,8 @@ impl HeadParser {
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Returns whether the head is complete.
+    /// Parses one line; its first byte will be at `offset` in the arena. Returns whether the head
+    /// is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize, settings: &Settings) -> Result<bool, Fault> {
         if matches!(self.stage, Stage::RequestLine { .. }) {
@@ -427,7 +427,7 @@ impl HeadParser {
     }
 }
 
-/// Where the LF of the first line is; the first `searched` bytes have none.
+/// Position of the first LF; the first `searched` bytes have none.
 #[inline]
 fn find_line_end(rest: &[u8], searched: usize) -> Option<usize> {
     memchr::memchr(b'\n', rest.get(searched..)?).map(|at| searched + at)

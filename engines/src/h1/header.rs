@@ -1,9 +1,8 @@
 //! One field line: name, colon, value.
 //!
-//! Bytes enter as one line without its LF, or as the part of a line that has
-//! arrived; ranges into it leave. Stricter than nginx where nginx lets through
-//! what can be read in two ways: controls in a value and a bare CR are refused.
-//! Source: RFC 9112 section 5, RFC 9110 section 5.5.
+//! Bytes enter as one line without its LF, or as the received part of a line; ranges into it leave.
+//! Stricter than nginx, which accepts ambiguous bytes: controls in a value and a bare CR are
+//! refused. Source: RFC 9112 section 5, RFC 9110 section 5.5.
 
 use super::Settings;
 use crate::http::{EACH_BYTE, Fault, bytes_below, is_ows};
@@ -19,8 +18,8 @@ pub(super) enum FieldLine {
         name: Range<usize>,
         value: Range<usize>,
     },
-    /// The name has a byte that does not belong there; the line is dropped if
-    /// `ignore_invalid_headers` says so.
+    /// The name has a byte that is invalid in names; the line is dropped if
+    /// `ignore_invalid_headers` is on.
     OddName {
         name: Range<usize>,
         value: Range<usize>,
@@ -65,8 +64,8 @@ pub(super) fn check_part(part: &[u8]) -> Result<(), Fault> {
     check_value(part.get(name_end + 1..).unwrap_or_default())
 }
 
-/// Where the name ends (at the colon, or the end of the line), and whether it
-/// has a byte that does not belong in a name.
+/// Returns the end of the name (the colon, or the end of the line), and whether the name has an
+/// invalid byte.
 #[inline]
 pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool), Fault> {
     let mut odd = false;
@@ -82,7 +81,7 @@ pub(super) fn scan_name(line: &[u8], underscores: bool) -> Result<(usize, bool),
     Ok((line.len(), odd))
 }
 
-/// The place of the byte because of which [`parse`] refuses a line; `None` if there is none.
+/// Position of the byte for which [`parse`] refuses a line; `None` if it accepts the line.
 #[cold]
 pub(super) fn fault_at(line: &[u8]) -> Option<usize> {
     let is_control = |byte: &u8| (*byte < 0x20 && *byte != b'\t') || *byte == 0x7f;
@@ -97,8 +96,8 @@ pub(super) fn fault_at(line: &[u8]) -> Option<usize> {
     in_name.or_else(in_value)
 }
 
-/// Where the colon behind a name is, as [`scan_name`] finds it, eight bytes at a time; `None` also where fewer than eight are
-/// left before it is found.
+/// Position of the colon behind a name, as found by [`scan_name`], eight bytes at a time. Also
+/// `None` if fewer than eight bytes remain before it is found.
 #[inline]
 pub(super) fn name_end(line: &[u8]) -> Option<usize> {
     let equal = |word: u64, byte: u8| bytes_below(word ^ (EACH_BYTE * u64::from(byte)), 1);

@@ -1,12 +1,11 @@
 //! Limits of header lines: nginx's header buffers, counted without them.
 //!
-//! nginx reads a head into one small buffer, then into up to N large ones, and
-//! a line never spans two: what does not fit in the rest of a buffer moves to a
-//! new one. Which heads it refuses follows from that, and configurations are
-//! tuned to it, so the same heads are refused here, though the bytes lie
-//! elsewhere. Unlike in nginx every request starts with fresh buffers, also a
-//! pipelined one: what is accepted must not depend on when bytes arrive.
-//! Source: nginx's `client_header_buffer_size`, `large_client_header_buffers`.
+//! nginx reads a head into one small buffer, then into up to N large ones. A line never spans two
+//! buffers: if it does not fit in the rest of one, it moves to a new one. This rule decides which
+//! heads nginx refuses, and configurations are tuned to it. So this server refuses the same heads,
+//! although it stores the bytes differently. Unlike in nginx every request starts with fresh
+//! buffers, also a pipelined one: acceptance must not depend on when bytes arrive. Source: nginx's
+//! `client_header_buffer_size`, `large_client_header_buffers`.
 
 use super::Settings;
 

@@ -1,9 +1,9 @@
 //! The request line: method, target and version.
 //!
-//! Bytes enter as one line without its LF, or as the part of a line that has arrived; ranges into it leave. A part is
-//! checked as strictly as a whole line, so that garbage is refused at its first bad byte and not when a line end or a
-//! limit is reached. Accepts what nginx accepts (`ngx_http_parse_request_line`), and the target `*` of OPTIONS. Source:
-//! RFC 9112 section 3.
+//! Bytes enter as one line without its LF, or as the received part of a line; ranges into it leave.
+//! A part is checked as strictly as a whole line, so that garbage is refused at its first bad byte,
+//! not at a line end or a limit. Accepts the lines that nginx accepts
+//! (`ngx_http_parse_request_line`), and the target `*` of OPTIONS. Source: RFC 9112 section 3.
 
 use crate::http::{Fault, Method, Version};
 use std::ops::Range;
@@ -272,7 +272,7 @@ impl Scanner<'_> {
     }
 }
 
-/// Upper-case letters, `_` and `-`: what nginx accepts in a method.
+/// Upper-case letters, `_` and `-`: the bytes that nginx accepts in a method.
 const METHOD: [bool; 256] = {
     let mut table = [false; 256];
     let mut byte = b'A';

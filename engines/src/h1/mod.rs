@@ -2,30 +2,27 @@
 //!
 //! # Contract
 //!
-//! A [`Conn`] is driven by one caller, in any order of these, none of which
-//! blocks or fails:
+//! One caller drives a [`Conn`] with these methods, in any order. None of them blocks or fails:
 //!
-//! - Bytes enter by [`Conn::receive`], the end of the peer's bytes by
-//!   [`Conn::receive_eof`]. [`Conn::wants_input`] says when to stop reading.
-//! - [`Conn::event`] returns what they mean: a head, then the body of that
-//!   request. Nothing of the next request is reported before [`Conn::finish`], so
-//!   there is one request at a time and pipelined ones wait.
+//! - Bytes enter by [`Conn::receive`], the end of the peer's bytes by [`Conn::receive_eof`].
+//!   [`Conn::wants_input`] decides when to stop reading.
+//! - [`Conn::event`] returns their meaning: a head, then the body of that request. No part of the
+//!   next request is reported before [`Conn::finish`], so there is one request at a time and
+//!   pipelined ones wait.
 //! - The response is `send_interim`*, `send_head`, `send_data`*, `send_end`.
 //!   It may start before the request body is complete.
 //! - Bytes leave by [`Conn::transmit`].
-//! - [`Conn::finish`] ends the exchange and says what becomes of the
-//!   connection. An exchange may be given up at any point by calling it early;
-//!   the answer is then to close.
+//! - [`Conn::finish`] ends the exchange and returns the fate of the connection. An early call
+//!   abandons an exchange; the result is then to close.
 //!
-//! Events and output do not depend on where the input is cut, but for the sizes of `Data` events, and in a head whose
-//! request line is broken how much of that line is kept for the log.
+//! Events and output do not depend on where the input is cut. Exceptions: the sizes of `Data`
+//! events, and the length of a broken request line kept for the log.
 //!
 //! Parsing works on the received slice itself as long as nothing is held back;
 //! only heads and body data are copied. Give heads back by [`Conn::recycle`]
 //! and a connection allocates nothing from request to request.
 //!
-//! Absent: timers (the driver asks [`Conn::phase`]), the meaning of a request,
-//! TLS.
+//! Absent: timers (the driver reads [`Conn::phase`]), the meaning of a request, TLS.
 //!
 //! Source: RFC 9112; limits, answers and words of nginx.
 

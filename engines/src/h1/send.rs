@@ -31,7 +31,7 @@ pub(super) enum Framing {
     Chunked,
     /// By the end of the connection.
     UntilClose,
-    /// There is none, whatever the head says (HEAD, 204, 304).
+    /// No body, regardless of the head (HEAD, 204, 304).
     Suppressed,
 }
 
@@ -106,8 +106,8 @@ impl Conn {
         }
     }
 
-    /// Sends a piece of the body. Nothing is sent where there is no body; what
-    /// exceeds the announced length is dropped, and the connection with it.
+    /// Sends a piece of the body; nothing if the response has no body. Bytes beyond the announced
+    /// length are dropped, and the connection is closed.
     pub fn send_data(&mut self, chunk: Chunk) {
         let Sending::Body { framing, keep } = &mut self.sending else {
             debug_assert!(false, "data comes between head and end");

@@ -16,8 +16,8 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: `_` is a valid byte of a field name.
     pub underscores_in_headers: bool,
-    /// Maximum number of buffered bytes of pipelined requests, or of a body that is not read, before
-    /// [`Conn::wants_input`](super::Conn::wants_input) says no; at least 1.
+    /// Maximum number of buffered bytes of pipelined requests, or of a body that is not read,
+    /// before [`Conn::wants_input`](super::Conn::wants_input) returns false; at least 1.
     pub held_bytes: usize,
     /// Whether HTTP/0.9 requests are answered.
     pub allow_http09: bool,

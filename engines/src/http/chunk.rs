@@ -109,7 +109,8 @@ pub enum Chunk {
     Shared(SharedBytes),
     /// A range of a file.
     File(FileRange),
-    /// No bytes but a mark: what came before it is to leave at once, whatever holds bytes back on the way.
+    /// A mark without bytes: everything before it must be sent at once, regardless of buffering on
+    /// the way.
     Flush,
 }
 

@@ -1,4 +1,4 @@
-//! Byte classes as 256-entry tables: one load decides what a byte may be.
+//! Byte classes as 256-entry tables: one load classifies a byte.
 //!
 //! Source: RFC 9110 section 5.6.2 (`token`).
 

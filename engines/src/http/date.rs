@@ -1,8 +1,7 @@
 //! Dates of HTTP: the form sent, and the three forms accepted.
 //!
-//! Time is an argument, seconds since 1970-01-01 UTC; nothing here reads a
-//! clock. Source: RFC 9110 section 5.6.7; nginx's leniency about the day name
-//! and what follows the time.
+//! Time is an argument, seconds since 1970-01-01 UTC; nothing here reads a clock. Source: RFC 9110
+//! section 5.6.7; nginx's leniency about the day name and text after the time.
 
 /// A point in time, split into calendar and clock, UTC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -130,7 +129,7 @@ impl Rest<'_> {
         let year = match separator {
             b' ' => self.number(4)?,
             b'-' => match self.number(2)? {
-                // RFC 9110 asks for a sliding window; nginx splits at 1970.
+                // RFC 9110 requires a sliding window; nginx splits at 1970.
                 year @ 0..70 => year + 2000,
                 year => year + 1900,
             },

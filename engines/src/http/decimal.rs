@@ -1,4 +1,4 @@
-//! Numbers as text, where a formatter would cost more than the rest of a line.
+//! Numbers as text. A formatter would cost more than the rest of a line.
 
 /// Writes a number in decimal; returns its digits.
 pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {

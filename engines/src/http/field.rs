@@ -76,7 +76,7 @@ pub struct Field {
     pub id: FieldId,
 }
 
-/// The memory of a list, without what was in it.
+/// The memory of a list, emptied.
 pub(crate) fn emptied<T>(list: &mut Vec<T>) -> Vec<T> {
     let mut list = std::mem::take(list);
     list.clear();

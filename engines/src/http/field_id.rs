@@ -170,7 +170,7 @@ fn one<const N: usize>(name: &[u8], lower: &[u8; N], id: FieldId) -> FieldId {
 }
 
 impl FieldId {
-    /// The result of another comparison where this one found nothing.
+    /// The result of another comparison if this one found nothing.
     #[inline(always)]
     fn or(self, other: impl FnOnce() -> Self) -> Self {
         match self {

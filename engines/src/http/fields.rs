@@ -18,7 +18,7 @@ impl Fields {
         self.push_id(FieldId::of(name), name, value);
     }
 
-    /// Appends a field whose number is known; see [`Self::push`].
+    /// Appends a field with a known number; see [`Self::push`].
     pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) {
         let at = self.arena.len();
         self.arena.extend_from_slice(name);

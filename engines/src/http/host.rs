@@ -1,7 +1,8 @@
 //! The `host[:port]` of a Host field or of an absolute-form target.
 //!
-//! Accepts what nginx's `ngx_http_validate_host` accepts, except that a comma outside of an IP literal is refused: it
-//! makes two hosts out of one for readers that join fields. Source: RFC 9110 section 7.2, RFC 3986 section 3.2.2.
+//! Accepts the hosts of nginx's `ngx_http_validate_host`, except that a comma outside of an IP
+//! literal is refused: readers that join fields would see two hosts. Source: RFC 9110 section 7.2,
+//! RFC 3986 section 3.2.2.
 
 use super::class::alphanumeric_and;
 
@@ -13,8 +14,8 @@ pub struct BadHost;
 /// Returns the port, `None` if there is none or it is empty.
 ///
 /// # Errors
-/// [`BadHost`] if the host is empty or has a byte no host has, two dots in a
-/// row, an unclosed IP literal, or a port that is not a number below 65536.
+/// [`BadHost`] if the host is empty or has an invalid byte, two dots in a row, an unclosed IP
+/// literal, or a port that is not a number below 65536.
 pub fn parse_host(raw: &[u8], name: &mut Vec<u8>) -> Result<Option<u16>, BadHost> {
     name.clear();
     let (len, port) = check_host(raw)?;
@@ -40,7 +41,7 @@ pub(crate) fn check_host(raw: &[u8]) -> Result<(usize, Option<u16>), BadHost> {
     }
 }
 
-/// The length of a name without its trailing dot, and what follows the name.
+/// The length of a name without its trailing dot, and the rest behind the name.
 fn registered_name(raw: &[u8]) -> Result<(usize, &[u8]), BadHost> {
     // The classes that the next byte may have: after a dot, no second one.
     let mut allowed = INSIDE | DOT;
@@ -60,7 +61,7 @@ fn registered_name(raw: &[u8]) -> Result<(usize, &[u8]), BadHost> {
     Ok((end - usize::from(allowed & DOT == 0), rest))
 }
 
-/// The length of an IP literal with its brackets, and what follows it.
+/// The length of an IP literal with its brackets, and the rest behind it.
 fn literal(raw: &[u8]) -> Result<(usize, &[u8]), BadHost> {
     let end = memchr::memchr(b']', raw).ok_or(BadHost)?;
     let inner = &raw[1..end];

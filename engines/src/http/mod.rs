@@ -1,9 +1,9 @@
 //! The vocabulary of HTTP messages, shared by all engines and the server.
 //!
-//! Heads keep their text in one arena and point into it with [`Span`]s, so a
-//! head is two allocations that are reused from request to request. Bodies
-//! travel as [`Chunk`]s; what leaves in one turn is a [`OutputQueue`]. The parsers
-//! for URIs, hosts, dates, ranges and entity tags work on plain byte slices.
+//! Heads keep their text in one arena and point into it with [`Span`]s, so a head is two
+//! allocations that are reused from request to request. Bodies travel as [`Chunk`]s; the output of
+//! one turn is an [`OutputQueue`]. The parsers for URIs, hosts, dates, ranges and entity tags work
+//! on plain byte slices.
 //!
 //! Absent on purpose: sockets, clocks, and any knowledge of a configuration.
 

@@ -68,8 +68,7 @@ impl OutputQueue {
         self.push_with(|run| run.extend_from_slice(bytes));
     }
 
-    /// Appends what `write` appends to the byte run; `write` must not touch
-    /// the bytes already there.
+    /// Lets `write` append to the byte run; `write` must not touch the bytes already there.
     #[inline]
     pub fn push_with(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
         self.compact();
@@ -196,7 +195,7 @@ impl OutputQueue {
         }
     }
 
-    /// Drops `n` bytes from the front; at most what is there.
+    /// Drops `n` bytes from the front, or all if there are fewer.
     pub fn advance(&mut self, n: u64) {
         let mut left = n.min(self.len);
         self.len -= left;

@@ -1,7 +1,8 @@
 //! Named events of a connection and its requests, and when they happened.
 //!
-//! A server emits them while it serves, a client while it asks; logs, metrics and waterfalls are made from them. Times are
-//! monotonic microseconds from an arbitrary start that lies before all of them; 0 is a time that is not known.
+//! A server emits them while it serves, a client while it sends requests; logs, metrics and
+//! waterfalls are made from them. Times are monotonic microseconds from an arbitrary start before
+//! all of them; 0 is an unknown time.
 
 /// An event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,7 +35,7 @@ pub enum Point {
     Wait,
     /// The first byte of the response was given to the kernel.
     FirstByte {
-        /// Whether nothing else was in flight, of a response about which the kernel is asked.
+        /// Whether nothing else was in flight, for a response with kernel timestamps.
         idle: Option<bool>,
     },
     /// The first byte left the machine.
@@ -59,7 +60,8 @@ pub enum Stall {
 }
 
 impl ProbeEvent {
-    /// Time from the end of the request head to the event, microseconds; `None` where one of them is not known.
+    /// Time from the end of the request head to the event, microseconds; `None` if either is
+    /// unknown.
     pub fn since_head_us(&self) -> Option<u64> {
         between(self.head_us, self.at_us)
     }
@@ -76,7 +78,7 @@ impl Stall {
     }
 }
 
-/// Time between two times, microseconds; `None` where one of them is not known.
+/// Time between two times, microseconds; `None` if either is unknown.
 pub fn between(earlier_us: u64, later_us: u64) -> Option<u64> {
     if earlier_us == 0 || later_us == 0 {
         return None;

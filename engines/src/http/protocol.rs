@@ -91,7 +91,8 @@ impl Protocol {
         NAMES[self as usize].version
     }
 
-    /// The protocol with a name in ALPN; `None` for HTTP/1, whose names are settings of TLS, and for unknown ones.
+    /// The protocol with a name in ALPN; `None` for unknown names and for HTTP/1, since its names
+    /// are TLS settings.
     #[must_use]
     pub fn from_alpn(name: &[u8]) -> Option<Self> {
         let names = NAMES.iter().find(|names| names.alpn == Some(name))?;

@@ -1,8 +1,7 @@
 //! The Range field: which bytes of a representation are wanted.
 //!
-//! Source: RFC 9110 section 14; the rules of nginx's range filter for what is
-//! ignored and what is refused. Nothing here can overflow: positions above
-//! 2^63 - 1 are not satisfiable.
+//! Source: RFC 9110 section 14. Fields are ignored and refused by the rules of nginx's range
+//! filter. Nothing here can overflow: positions above 2^63 - 1 are not satisfiable.
 
 use super::{is_ows, trim_ows};
 use std::ops::Range;
@@ -14,7 +13,7 @@ pub enum Ranges {
     None,
     /// One range (206).
     One(Range<u64>),
-    /// Several ranges in the order asked for (206, multipart/byteranges).
+    /// Several ranges in the requested order (206, multipart/byteranges).
     Many(Vec<Range<u64>>),
     /// No range can be sent (416).
     NotSatisfiable,
@@ -23,10 +22,10 @@ pub enum Ranges {
 /// Parses the value of a Range field for a representation of `size` bytes.
 /// Ranges given are never empty and never leave `0..size`.
 ///
-/// `max_ranges` is the directive; 0 ignores the field, [`UNLIMITED_RANGES`] or
-/// more means it was not set. More ranges, ranges that overlap so much that
-/// their sum exceeds the representation, and many small ranges without a limit
-/// set are ignored (RFC 9110 section 14.2 allows it).
+/// `max_ranges` is the directive; 0 ignores the field, [`UNLIMITED_RANGES`] or more means it was
+/// not set. The field is also ignored if there are more ranges, if the sum of overlapping ranges
+/// exceeds the representation, or if there are many small ranges without a limit set (RFC 9110
+/// section 14.2 permits it).
 #[must_use]
 pub fn parse_range(value: &[u8], size: u64, max_ranges: u64) -> Ranges {
     let unit = value.get(..UNIT.len()).unwrap_or_default();

@@ -15,8 +15,7 @@ pub enum BodyLength {
     None,
     /// Exactly this many bytes.
     Length(u64),
-    /// The end is marked in the body itself: a chunked request, or a response
-    /// whose length is not known yet.
+    /// The body itself marks its end: a chunked request, or a response of unknown length.
     Unknown,
 }
 
@@ -34,8 +33,8 @@ pub struct HeadNotes {
 pub struct RequestHead {
     /// The text all spans point into.
     pub arena: Vec<u8>,
-    /// The request line without its line end: nginx's `$request`. With a fault
-    /// in the line itself this is what had arrived of it.
+    /// The request line without its line end: nginx's `$request`. If the line itself is faulty, its
+    /// received part.
     pub line: Span,
     /// The method.
     pub method: Method,
@@ -167,7 +166,7 @@ impl RequestHead {
         self.push_id(FieldId::of(name), name, value);
     }
 
-    /// Appends a field whose number is known and returns the span of its value; for engines.
+    /// Appends a field with a known number and returns the span of its value; for engines.
     #[inline]
     pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Span {
         let value = self.store(value);
@@ -175,7 +174,7 @@ impl RequestHead {
         value
     }
 
-    /// Appends a field whose number is known and whose value is in the arena; for engines.
+    /// Appends a field with a known number and a value in the arena; for engines.
     #[inline]
     pub fn push_span(&mut self, id: FieldId, name: &[u8], value: Span) {
         let name = self.store(name);

@@ -1,10 +1,9 @@
 //! The head of a response, built by the server and encoded by an engine.
 //!
-//! `push` keeps every field in HTTP/1's wire form in the arena ("Name: value"
-//! and a line end), so the HTTP/1 engine copies all fields at once and other
-//! engines use the spans. A value can never end its line: CR, LF and NUL are
-//! percent-encoded when it is pushed, whatever it was made of. They are not left
-//! out, because what stands on both sides of one must not come together.
+//! `push` keeps every field in HTTP/1's wire form in the arena ("Name: value" and a line end), so
+//! the HTTP/1 engine copies all fields at once and other engines use the spans. A value can never
+//! end its line: CR, LF and NUL are percent-encoded when it is pushed, regardless of its origin.
+//! They are not removed, because the bytes on both sides of one must not become adjacent.
 
 use super::class::is_token;
 use super::escape::{Escape, escape};
@@ -16,7 +15,7 @@ use super::{BodyLength, FieldId, reason_phrase};
 pub struct ResponseHead {
     /// The status code, 100 to 999.
     pub status: u16,
-    /// The status whose reason phrase is not the usual one; 0 for none.
+    /// A status with an unusual reason phrase; 0 for none.
     pub phrase_status: u16,
     /// That phrase; see [`Self::phrase`].
     pub phrase_text: Span,
@@ -83,7 +82,7 @@ impl ResponseHead {
         self.push_id(FieldId::of(name), name, value);
     }
 
-    /// Appends a field whose number is known; see [`Self::push`].
+    /// Appends a field with a known number; see [`Self::push`].
     pub fn push_id(&mut self, id: FieldId, name: &[u8], value: &[u8]) {
         if let Some(start) = self.store(id, name, value) {
             let field = self.last_line(id, start, name.len());
@@ -189,7 +188,7 @@ impl ResponseHead {
         span.of(&self.arena)
     }
 
-    /// Writes the field line to the arena, or nothing if `name` is no token; returns where it begins.
+    /// Writes the field line to the arena, or nothing if `name` is no token; returns its start.
     fn store(&mut self, id: FieldId, name: &[u8], value: &[u8]) -> Option<usize> {
         // The names of known fields are tokens.
         if id == FieldId::Other && !is_token(name) {
@@ -209,7 +208,7 @@ impl ResponseHead {
         Some(start)
     }
 
-    /// The field whose line is the last in the arena.
+    /// The field of the last line in the arena.
     #[inline]
     fn last_line(&self, id: FieldId, start: usize, name_len: usize) -> Field {
         let value_start = start + name_len + 2;
@@ -244,7 +243,7 @@ pub(crate) fn has_control(text: &[u8]) -> bool {
         }
 }
 
-/// Where the first byte below 0x20 is, from `start` on; eight at a time.
+/// Position of the first byte below 0x20, from `start` on; eight at a time.
 #[inline]
 pub(crate) fn find_control(text: &[u8], start: usize) -> Option<usize> {
     let (words, tail) = text.get(start..)?.as_chunks::<8>();

@@ -1,9 +1,8 @@
 //! From the target of a request to the path the server works with.
 //!
-//! Percent-decoding and dot segments are resolved in one pass, so that what
-//! was encoded cannot escape the rules: "%2e%2e%2f" climbs exactly like "../"
-//! and is refused above the root like it. Source: RFC 3986 section 5.2.4;
-//! nginx's `ngx_http_parse_complex_uri` for every corner.
+//! Percent-decoding and dot segments are resolved in one pass, so that encoded dots cannot escape
+//! the rules: "%2e%2e%2f" climbs exactly like "../" and is refused above the root like it. Source:
+//! RFC 3986 section 5.2.4; nginx's `ngx_http_parse_complex_uri` for every corner.
 
 use super::escape::hex_pair;
 use std::ops::Range;
@@ -26,9 +25,9 @@ pub struct ParsedTarget {
     pub quoted: bool,
 }
 
-/// Decodes the path of `target` (origin form) into `uri`, which is cleared
-/// first: `%XX` decoded, "." and ".." segments resolved, "//" merged if
-/// `merge_slashes`, '#' and what follows cut off, '+' kept.
+/// Decodes the path of `target` (origin form) into `uri`, which is cleared first. `%XX` is decoded,
+/// "." and ".." segments are resolved, "//" is merged if `merge_slashes`, the text from '#' on is
+/// cut off, and '+' is kept.
 ///
 /// # Errors
 /// [`BadUri`] if the target does not begin with '/', has a broken `%XX` or a
@@ -92,7 +91,7 @@ fn plain(target: &[u8], uri: &mut Vec<u8>) -> Option<ParsedTarget> {
     })
 }
 
-/// The query of `target`, whose path ends at `end`; without a fragment.
+/// The query of `target` behind its path, which ends at `end`; without a fragment.
 fn args_after(target: &[u8], end: usize) -> Option<Range<usize>> {
     if target.get(end) != Some(&b'?') {
         return None;
@@ -102,7 +101,7 @@ fn args_after(target: &[u8], end: usize) -> Option<Range<usize>> {
     Some(start..start + len)
 }
 
-/// Where in a segment the resolver is.
+/// State of the resolver within a segment.
 #[derive(Clone, Copy, PartialEq)]
 enum SegmentState {
     Usual,
@@ -118,7 +117,7 @@ struct Resolver<'a> {
     uri: &'a mut Vec<u8>,
     merge_slashes: bool,
     place: SegmentState,
-    /// Where the extension begins in `uri`.
+    /// Start of the extension in `uri`.
     ext: Option<usize>,
     quoted: bool,
 }
@@ -150,8 +149,8 @@ impl Resolver<'_> {
         })
     }
 
-    /// A byte that came as `%XX`: it means what it would mean in the clear,
-    /// except that an encoded '%', '#' or '?' is only text.
+    /// A byte received as `%XX`. It has its plain meaning, except that an encoded '%', '#' or '?'
+    /// is only text.
     fn decoded(&mut self, byte: u8) -> Result<(), BadUri> {
         self.quoted = true;
         match byte {

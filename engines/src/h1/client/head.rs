@@ -1,9 +1,9 @@
 //! A response head from bytes that arrive in any pieces.
 //!
-//! As in the server role, complete lines are parsed where they lie, an incomplete one stays with the caller and is checked
-//! as far as it came. Responses are read as nginx reads them: names with odd bytes stay, a line without a colon is a
-//! field without a value, a second status line is skipped. Stricter: a NUL or CR anywhere, a status below 100, and framing
-//! that can be read in two ways.
+//! As in the server role, complete lines are parsed in place. An incomplete line stays with the
+//! caller and is checked up to its last byte. Responses are read as nginx reads them: names with
+//! odd bytes are kept, a line without a colon is a field without a value, a second status line is
+//! skipped. Stricter: a NUL or CR anywhere, a status below 100 and ambiguous framing are refused.
 //!
 //! Heads of CGI (`crate::cgi`) are read here, too: they have no status line, or may have one ([`FirstLine`]).
 //!
@@ -48,12 +48,12 @@ pub(crate) enum FirstLine {
     Field,
 }
 
-/// A head, and what it means for the connection.
+/// A head and its consequences for the connection.
 #[derive(Debug)]
 pub(crate) struct Parsed {
     pub(crate) head: Box<ResponseHead>,
     pub(crate) version: Version,
-    /// The connection may be used again after a body whose end is known.
+    /// The connection can be reused after a body of known length.
     pub(crate) keep: bool,
     pub(crate) size_bytes: u64,
 }
@@ -88,7 +88,7 @@ impl ResponseParser {
         }
     }
 
-    /// Forgets what has come of a head.
+    /// Drops the received part of a head.
     pub(crate) fn reset(&mut self, settings: &Settings) {
         self.head.clear();
         self.in_fields = self.first_line == FirstLine::Field;
@@ -176,7 +176,7 @@ impl ResponseParser {
         }
         let before = std::mem::replace(&mut self.searched, part.len());
         if self.in_value {
-            // The last byte may have been a CR, of which nothing was known.
+            // The last byte may have been a CR, which was not checked at that time.
             let more = strip_cr(part).get(before.saturating_sub(1)..);
             return check_text(more.unwrap_or_default()).map_err(ProtocolError::Head);
         }
@@ -213,7 +213,8 @@ impl ResponseParser {
         }
     }
 
-    /// Takes one line, whose first byte will be at `offset` in the arena. Returns whether the head is complete.
+    /// Parses one line; its first byte will be at `offset` in the arena. Returns whether the head
+    /// is complete.
     #[inline]
     fn line(&mut self, line: &[u8], offset: usize) -> Result<bool, ProtocolError> {
         if !self.in_fields {
@@ -243,7 +244,8 @@ impl ResponseParser {
         Ok(false)
     }
 
-    /// Takes a field, as ranges of a text whose first byte will be at `offset` in the arena.
+    /// Adds a field, as ranges of a text; the first byte of the text will be at `offset` in the
+    /// arena.
     #[inline]
     fn field(
         &mut self,
@@ -273,7 +275,7 @@ impl ResponseParser {
     }
 }
 
-/// The line without the CR of its line end, or what may turn out to be that.
+/// The line without the CR of its line end, or without a last CR that may be part of one.
 #[inline]
 fn strip_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
@@ -286,8 +288,8 @@ struct QuickField {
     len: usize,
 }
 
-/// Parses a complete field at the start of `text` that has no byte of which anything could be said. Others, other lines and
-/// incomplete ones are for [`field_line`].
+/// Parses a complete field at the start of `text` if every byte of it is ordinary. [`field_line`]
+/// parses all other lines.
 #[inline]
 fn quick_field(text: &[u8]) -> Option<QuickField> {
     let name_end = header::name_end(text)?;
@@ -324,7 +326,7 @@ fn field_line(line: &[u8]) -> Result<HeadLine, Fault> {
     Ok(HeadLine::Field { name, value })
 }
 
-/// Refuses what could end a line or a text for somebody else.
+/// Refuses bytes that could end a line or a text for another reader.
 #[inline]
 fn check_text(text: &[u8]) -> Result<(), Fault> {
     if !has_control(text) {
@@ -336,9 +338,10 @@ fn check_text(text: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// "HTTP/1.1 200 OK". There may be several spaces before the status, a further number after it ("403.1"), and no
-/// phrase. Returns where the phrase begins, too, unless there is such a number. Of `any_version`: servers of uwsgi
-/// answer with the version of the request, which may be "HTTP/2.0".
+/// "HTTP/1.1 200 OK". Several spaces may precede the status, a further number may follow it
+/// ("403.1"), and the phrase may be absent. Also returns the start of the phrase, unless there is a
+/// further number. `any_version` is for uwsgi: its servers answer with the version of the request,
+/// which may be "HTTP/2.0".
 fn status_line(
     line: &[u8],
     any_version: bool,
@@ -376,7 +379,8 @@ fn status_line(
     Ok((version, status, phrase))
 }
 
-/// Where the body of a response ends, besides its framing fields (RFC 9112 section 6.3).
+/// The end of a response's body as implied by anything but its framing fields (RFC 9112 section
+/// 6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ends {
     Now,
@@ -385,7 +389,7 @@ pub(crate) enum Ends {
     AtClose,
 }
 
-/// Where the body of a response with this head ends.
+/// The end of the body of a response with this head.
 pub(crate) fn ends(head: &ResponseHead, of_head_request: bool) -> Ends {
     match (head.status, head.body) {
         _ if of_head_request => Ends::Now,

@@ -3,10 +3,11 @@
 //! One exchange at a time: the next request is taken when the response before it, and the body of its own request, are
 //! complete. Exchanges are numbered from 1.
 //!
-//! Requests are sent as the caller writes them; how the body is framed follows from their fields. Responses are read with
-//! nginx's leniencies as long as they mean one thing: a body has one length, chunked is the only coding, nothing may come
-//! that was not asked for. Heads keep all their fields, verbatim. Whether the end of the connection ends a body is the
-//! driver's to say, since TLS knows of ends that somebody else has made.
+//! Requests are sent as the caller writes them; their fields determine the framing of the body.
+//! Responses are read with nginx's leniencies as long as they are unambiguous: a body has one
+//! length, chunked is the only coding, and unrequested bytes are refused. Heads keep all their
+//! fields, verbatim. The driver decides whether the end of the connection ends a body, since TLS
+//! can tell a real end from a forged one.
 //!
 //! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
 //! sent all the same. Bytes behind a response leave it whole, and end the connection.
@@ -59,7 +60,7 @@ pub struct Http1 {
 /// Part of the message that the next received byte belongs to.
 #[derive(Debug)]
 enum Receiving {
-    /// Nothing has been asked.
+    /// No request has been sent.
     Idle,
     Head,
     /// A body with a length; `left` is never 0.
@@ -96,7 +97,7 @@ impl ConnectionOptions {
     /// Takes one field.
     fn take(&mut self, value: &[u8]) {
         if value == b"keep-alive" {
-            // What most servers say, if anything.
+            // The usual value of most servers that send the field.
             self.keep_alive = true;
             return;
         }

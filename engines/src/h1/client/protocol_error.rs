@@ -12,7 +12,7 @@ pub enum ProtocolError {
     BadStatusLine,
     /// The status is below 100.
     BadStatus,
-    /// The head is malformed, too large, or contradicts itself about where the body ends.
+    /// The head is malformed or too large, or its framing fields contradict each other.
     Head(Fault),
     /// The framing of the body is broken.
     Body(Fault),
@@ -26,7 +26,7 @@ pub enum ProtocolError {
     DataAfterLength,
     /// Bytes after a chunked body; the response is complete.
     DataAfterChunks,
-    /// Bytes that no request has asked for; the response before them, if there was one, is complete.
+    /// Bytes arrived without a request. The response before them, if any, is complete.
     Unasked,
     /// The server has closed its side before it answered.
     NoResponse,
@@ -35,7 +35,8 @@ pub enum ProtocolError {
 }
 
 impl ProtocolError {
-    /// Description of the error, in nginx's words where it has some; "upstream " or "server " precedes it.
+    /// Description of the error, in nginx's words if it has some; "upstream " or "server " precedes
+    /// it.
     #[must_use]
     pub const fn message(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
 //! Responses, from bytes that arrive in any pieces.
 //!
-//! A body with a length, one that ends with the connection and a tunnel are handed on in the memory they were read into, a
-//! chunked one after its framing has been squeezed out of it.
+//! A body with a length, one that ends with the connection and a tunnel are passed on in their
+//! receive buffers. A chunked body is passed on after its framing was removed in place.
 //!
 //! Source: RFC 9112 section 6.3, RFC 9110 section 15.
 
@@ -121,8 +121,8 @@ impl Protocol for Http1 {
 }
 
 impl Client {
-    /// Takes the end of the server's bytes. It ends a body without a length only where it is `whole`: with TLS, where the
-    /// server has said so before it closed.
+    /// Handles the end of the server's bytes. It ends a body without a length only if the end is
+    /// `whole`: with TLS, if the server sent its close alert first.
     pub fn receive_eof(&mut self, whole: bool) {
         match self.protocol.receiving {
             Receiving::Over => {}
@@ -223,7 +223,7 @@ impl Client {
         }
     }
 
-    /// Bytes of a body in an owned buffer, whose memory is kept where they are not reported.
+    /// Bytes of a body in an owned buffer. The buffer is reused if they are not reported.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         if !bytes.is_empty() && self.protocol.bodies == Bodies::Delivered {
             return self.deliver_owned(bytes);
@@ -233,7 +233,7 @@ impl Client {
         self.protocol.scratch = bytes;
     }
 
-    /// Takes what a chunked body was decoded to, and its end.
+    /// Reports the decoded data of a chunked body, and its end.
     fn chunks(&mut self, data: Vec<u8>, is_good: bool) {
         self.own_data(data);
         let Receiving::Chunked(decoder, trailers) = &mut self.protocol.receiving else {

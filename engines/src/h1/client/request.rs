@@ -1,7 +1,7 @@
 //! Requests, as bytes: the line, the fields as they are given, and the body as these frame it.
 //!
-//! Nothing is added to what the caller says, and nothing is sent that the server could read in another way: lines that end
-//! early, two lengths, more body than announced.
+//! Nothing is added to the caller's request. A request that the server could read in another way is
+//! refused: lines that end early, two lengths, more body than announced.
 //!
 //! Source: RFC 9112 sections 3, 6 and 7.
 
@@ -16,8 +16,8 @@ use crate::http::{BodyLength, Chunk, FieldId, Fields, Method, Version, is_token}
 pub struct RequestOptions {
     /// The request line names HTTP/1.0.
     pub http10: bool,
-    /// The length of the body, which is not more than `Content-Length` says where that is among the fields. It is chunked
-    /// where they say so.
+    /// The length of the body, at most the value of `Content-Length` if that is among the fields.
+    /// The body is chunked if the fields specify it.
     pub body: BodyLength,
     /// The caller is prepared for a tunnel: 101, or success of CONNECT.
     pub upgrade: bool,
@@ -92,7 +92,7 @@ fn encode<'a>(
     let announced = framing.body(version).map_err(|_| SendError::BadFraming)?;
     let method = Method::parse(method);
     let sending = sending(announced, options.body, out)?;
-    // Where a body is announced that does not come, the server may wait for it.
+    // The server may wait for a body that was announced and is not sent.
     let is_short = matches!(announced, BodyLength::Length(1..)) && sending == Sending::Ended;
     let request_info = RequestInfo {
         is_head: method == Method::Head,
@@ -103,7 +103,8 @@ fn encode<'a>(
     Ok((request_info, sending))
 }
 
-/// How a body of this length is sent where the fields announce another; appends all of a coded one that is empty.
+/// How to send a body of this length if the fields announce another; appends a coded body that is
+/// empty.
 fn sending(
     announced: BodyLength,
     body: BodyLength,
@@ -158,8 +159,8 @@ const fn version(options: RequestOptions) -> Version {
     }
 }
 
-/// Whether a name is one for every reader. It need not be a token: fields of clients are passed on with odd names where the
-/// configuration lets them in.
+/// Whether every reader takes this as a name. It need not be a token: odd names of client fields
+/// are passed on if the configuration permits them.
 fn is_name(name: &[u8]) -> bool {
     // Without a way out of the loop the compiler takes many bytes at a time.
     let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f || *byte == b':';
@@ -189,7 +190,7 @@ impl Client {
         self.begin_request(fields, options)
     }
 
-    /// Sends a request like [`Self::request`], with fields whose numbers are those of their names.
+    /// Sends a request like [`Self::request`], with fields that carry the numbers of their names.
     ///
     /// # Errors
     /// Those of [`Self::request`].
@@ -245,8 +246,9 @@ impl Client {
         }
     }
 
-    /// Ends the request's body, or our side of a tunnel. Trailers are sent where the body is chunked; those that cannot be are
-    /// left out. A body shorter than announced ends the connection after the response.
+    /// Ends the request's body, or our side of a tunnel. Trailers are sent if the body is chunked;
+    /// unsendable ones are left out. A body shorter than announced ends the connection after the
+    /// response.
     pub fn end(&mut self, trailers: Option<&Fields>) {
         match std::mem::replace(&mut self.protocol.sending, Sending::Ended) {
             Sending::Counted { left } => self.keep &= left == 0,
@@ -276,5 +278,5 @@ impl Client {
     }
 }
 
-/// Most bytes of a response head unless the caller says otherwise.
+/// Default maximum of a response head, bytes.
 const HEAD_BYTES: usize = 64 << 10;
