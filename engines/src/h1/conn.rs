@@ -204,9 +204,8 @@ impl Conn {
         self.is_head_ready.then_some(&self.head)
     }
 
-    /// Swaps the ready head with `head` and reuses the memory of `head` for the next one; false if
-    /// none is ready. Does the work of [`Conn::event`] and [`Conn::recycle`] and moves some hundred
-    /// bytes less.
+    /// Swaps the ready head with `head`, reusing its memory; false if none is ready. Cheaper than [`Conn::event`]
+    /// and [`Conn::recycle`]: moves some hundred bytes less.
     #[inline]
     pub fn swap_head(&mut self, head: &mut RequestHead) -> bool {
         let is_ready = std::mem::take(&mut self.is_head_ready);
@@ -259,8 +258,7 @@ impl Conn {
         )
     }
 
-    /// Bytes of the request body received since the last call, framing included, as long as the
-    /// body is not discarded.
+    /// Bytes of the request body received since the last call, framing included, unless the body is discarded.
     pub fn body_bytes(&mut self) -> u64 {
         std::mem::take(&mut self.body_bytes)
     }
@@ -270,8 +268,8 @@ impl Conn {
         out.append(&mut self.out);
     }
 
-    /// Ends the exchange, after `send_end` or to abandon it, and returns the next step for the
-    /// connection. On `KeepAlive` the next request may be ready.
+    /// Ends the exchange, after `send_end` or to abandon it. Returns the next step; on `KeepAlive` the next request
+    /// may be ready.
     pub fn finish(&mut self) -> Next {
         let keep = self.sending == Sending::Ended { keep: true } && !self.last;
         match self.receiving {

@@ -59,7 +59,7 @@ pub(super) fn connection(error: ProtocolError, head: FrameHead, last: u32) -> St
     }
 }
 
-/// The message about a field of a request, because of which it is malformed; `regular`: a field without colon came before.
+/// The message about the field that makes a request malformed; `regular`: a field without colon came before.
 #[cold]
 pub(super) fn malformed(name: &[u8], value: &[u8], regular: bool) -> Vec<u8> {
     let (own, pseudo) = match name {

@@ -1,4 +1,5 @@
-//! The connection: what HTTP/2 has of its own. Frames are taken in `receive`, heads of responses encoded in `encode`.
+//! The connection: the parts specific to HTTP/2. Frames are handled in `receive`, heads of responses are encoded in
+//! `encode`.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -43,9 +44,9 @@ pub struct Http2Server {
     /// Memory for header blocks of responses.
     pub(super) encoded: Vec<u8>,
     pub(super) pushes: Pushes,
-    /// Highest number of a stream whose request has come whole.
+    /// Highest number of a stream with a completely received request.
     pub(super) last_request: u32,
-    /// Streams that we have reset lately: what is still in progress on them is dropped.
+    /// Streams that we reset recently; frames still in flight on them are dropped.
     pub(super) reset_lately: VecDeque<u32>,
 }
 
@@ -143,7 +144,7 @@ impl Conn {
         Ok(n)
     }
 
-    /// The stream whose header block has begun to come and is not whole.
+    /// The stream of a header block that has begun and is incomplete.
     #[must_use]
     pub fn awaited_block(&self) -> Option<u32> {
         match &self.protocol.block {
@@ -152,7 +153,7 @@ impl Conn {
         }
     }
 
-    /// The stream of a HEADERS frame of which a part is here.
+    /// The stream of a partly received HEADERS frame.
     pub(super) fn held_headers(&self) -> Option<u32> {
         if self.protocol.preface_left > 0 {
             return None;
@@ -174,8 +175,8 @@ impl Conn {
         }
     }
 
-    /// Ends the connection: no request after the last one that has come whole is served. One of which a part is here is
-    /// not promised: the client may ask for it elsewhere.
+    /// Ends the connection: no request after the last completely received one is served. A partly received one is
+    /// not promised, since the client may send it elsewhere.
     pub fn end(&mut self) {
         self.end_after(self.protocol.last_request);
     }

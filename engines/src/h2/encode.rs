@@ -1,7 +1,7 @@
 //! Responses to header blocks.
 //!
-//! Where the head is that of the response before, as when a client asks for one object again and again, and its block has
-//! left the table as it was, the block is that of the response before, too.
+//! If a head equals the previous one, as when a client requests one object again and again, and its block did not
+//! change the table, the previous block is sent again.
 //!
 //! Source: RFC 9113 sections 8.2, 8.3.2.
 
@@ -50,7 +50,7 @@ impl Conn {
         out
     }
 
-    /// A field whose name has no number.
+    /// A field with a name that has no number.
     fn encode_other(&mut self, name: &[u8], value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         if name.eq_ignore_ascii_case(b"proxy-connection") {
             return;
@@ -84,7 +84,7 @@ impl Conn {
         }
     }
 
-    /// HEADERS, and CONTINUATION where one frame is too small; returns the bytes of all of them.
+    /// HEADERS, and CONTINUATION if one frame is too small; returns the bytes of all of them.
     pub(super) fn put_block(&mut self, id: u32, block: Vec<u8>, end_stream: bool) -> u64 {
         let before = self.out.len();
         let most = self.protocol.frame_bytes;

@@ -11,7 +11,7 @@ errors! {
         BadPreface = "client sent invalid http2 preface",
         /// A frame is longer than allowed, or its length is none of its kind's.
         FrameSize = "client sent frame with incorrect length",
-        /// A frame on a stream, or on none, where its kind does not belong.
+        /// A frame on a stream, or on none, that is not valid there.
         WrongStream = "client sent frame with incorrect identifier",
         /// A frame other than CONTINUATION inside of a header block, or CONTINUATION outside.
         BrokenHeaderBlock = "client sent inappropriate frame while CONTINUATION was expected",

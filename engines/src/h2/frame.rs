@@ -51,7 +51,7 @@ pub(super) fn put_number(out: &mut Vec<u8>, kind: u8, stream: u32, number: u32) 
     out.extend_from_slice(&number.to_be_bytes());
 }
 
-/// Appends a header block: HEADERS, and CONTINUATION where a frame of `most` bytes is too small.
+/// Appends a header block: HEADERS, and CONTINUATION if a frame of `most` bytes is too small.
 pub(super) fn put_block(
     out: &mut Vec<u8>,
     block: &[u8],
@@ -79,7 +79,7 @@ pub(super) fn number(payload: &[u8]) -> Option<u32> {
         .map(|bytes| u32::from_be_bytes(*bytes))
 }
 
-/// The payload without padding (RFC 9113 section 6.1); `None` where the padding is longer than what there is.
+/// The payload without padding (RFC 9113 section 6.1); `None` if the padding is longer than the payload.
 pub(super) fn unpadded(head: FrameHead, payload: &[u8]) -> Option<&[u8]> {
     if !head.has(PADDED) {
         return Some(payload);

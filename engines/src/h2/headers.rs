@@ -14,7 +14,7 @@ use crate::http::RequestHead;
 use crate::mux::Priority;
 use crate::mux::server::State;
 
-/// A header block of which more is to come.
+/// An unfinished header block.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) stream: u32,
@@ -175,7 +175,7 @@ impl Conn {
         head
     }
 
-    /// A header block is here whole: in one frame, or in what was collected.
+    /// Handles a complete header block: one frame, or the collected pieces.
     fn whole_block(&mut self, single: Option<&[u8]>) -> Result<(), ProtocolError> {
         let Some(block) = self.protocol.block.take() else {
             return Ok(());
@@ -295,7 +295,7 @@ pub(super) fn spend_piece(
     budget.spend(cost).then_some(()).ok_or(ProtocolError::Flood)
 }
 
-/// Adds the payload of a CONTINUATION to a header block whose fields may have this many bytes.
+/// Adds the payload of a CONTINUATION to a header block with a limit for the bytes of its fields.
 pub(super) fn add_piece(
     block: &mut Vec<u8>,
     payload: &[u8],

@@ -2,19 +2,20 @@
 //!
 //! # Contract
 //!
-//! A [`Conn`] is driven by one caller, in any order of these, none of which blocks or fails:
+//! One caller drives a [`Conn`] with these methods, in any order. None of them blocks or fails:
 //!
 //! - Bytes enter by [`Conn::receive`], preface included; the end of the peer's bytes by [`Conn::receive_eof`].
-//! - [`Conn::event`] returns what they mean, with the number of the stream.
-//! - A response is `push`*, `send_interim`*, `send_head`, then what [`Conn::advance`] asks for: `SendAction::Body` is answered by
-//!   `send_data`, `send_end` or `stall`; after `SendAction::Sent` the exchange is over.
+//! - [`Conn::event`] returns their meaning, with the number of the stream.
+//! - A response is `push`*, `send_interim`*, `send_head`, then the actions of [`Conn::advance`]. `SendAction::Body`
+//!   is answered by `send_data`, `send_end` or `stall`; after `SendAction::Sent` the exchange is over.
 //! - Bytes leave by [`Conn::transmit`].
 //! - [`Conn::drain`] and [`Conn::end`] announce the end; at [`Conn::is_over`] the connection is closed.
 //!
-//! Events and output do not depend on where the input is cut.
+//! Events and output do not depend on how the input is cut.
 //!
-//! A peer's error is answered where the protocol says so: a broken message by 400 and a reset of its stream, a broken
-//! stream by RST_STREAM, a broken connection by GOAWAY. Work that serves no request is limited by a budget.
+//! A peer's error is answered at the scope that the protocol defines: a broken message by 400 and a reset of its
+//! stream, a broken stream by RST_STREAM, a broken connection by GOAWAY. Work that serves no request is limited by
+//! a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, and the priorities of RFC 7540.
 //!

@@ -1,9 +1,9 @@
 //! Server push: a request that the server makes in the client's name, and answers on a stream of its own.
 //!
-//! A promise is sent on the stream of the request that it belongs to, before the head of that response. The promised
-//! request is then an [`Event::Head`] like any other, so that the driver need not distinguish it. Nothing
-//! is promised to a client that does not allow it, beyond the number of streams that it takes, on a pushed stream, or once
-//! either side has said that the connection ends.
+//! A promise is sent on the stream of the request that it belongs to, before the head of that response. The
+//! promised request is then an [`Event::Head`] like any other, so that the driver need not distinguish it. Nothing
+//! is promised if the client disallows it, if its stream limit is reached, on a pushed stream, or once either side
+//! has announced the end of the connection.
 //!
 //! Absent: pushes on the client's behalf without a request of it, and methods other than GET.
 //!
@@ -54,8 +54,8 @@ impl Conn {
             && self.protocol.settings.max_concurrent_pushes > 0
     }
 
-    /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request. Returns the
-    /// length of the promise on the wire, in bytes, 0 where it is not made.
+    /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request.
+    /// Returns the length of the promise on the wire, in bytes; 0 if it is not made.
     ///
     /// A target is a path with its query. One that is none, or is too long, is not promised, nor is any with a request that
     /// has a fault.
@@ -81,7 +81,7 @@ impl Conn {
         if !stream.out.is_waiting() {
             return 0;
         }
-        // What belongs to a response is of use after it, and whole rather than in pieces.
+        // Objects of a response are useful after it, and whole rather than in pieces.
         let priority = Priority {
             urgency: (stream.out.priority.urgency + 1).min(LEAST_URGENCY),
             incremental: false,
@@ -123,7 +123,7 @@ impl Conn {
         block_bytes: u64,
         priority: Priority,
     ) {
-        // The limits are those of requests; here it is the server that asks.
+        // The limits are for requests of clients; this request is the server's own.
         let unlimited = Settings {
             field_bytes: usize::MAX,
             header_bytes: usize::MAX,
@@ -139,7 +139,8 @@ impl Conn {
         self.open(id, built.head, priority, 0, true);
     }
 
-    /// PUSH_PROMISE, and CONTINUATION where one frame is too small; returns the bytes of the header block, and all of them.
+    /// PUSH_PROMISE, and CONTINUATION if one frame is too small; returns the bytes of the header block, and all of
+    /// them.
     fn put_promise(&mut self, parent: u32, id: u32, fields: &[(&[u8], &[u8])]) -> (u64, u64) {
         let mut payload = id.to_be_bytes().to_vec();
         self.protocol.encoder.begin(&mut payload);
@@ -182,7 +183,7 @@ const COPIED: [(FieldId, &[u8]); 3] = [
     (FieldId::AcceptLanguage, b"accept-language"),
     (FieldId::UserAgent, b"user-agent"),
 ];
-/// Longest target that is promised: an eighth of what nginx's integers allow for a field.
+/// Longest target that is promised: an eighth of the limit that nginx's integers set for a field.
 pub(super) const MAX_TARGET_BYTES: usize = 256 << 10;
 /// The last number that a promised stream can have.
 pub(super) const LAST_PUSH: u32 = frame::MAX_STREAM - 1;

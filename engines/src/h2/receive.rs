@@ -14,7 +14,7 @@ use crate::mux::Incoming;
 use crate::mux::server::State;
 
 impl Conn {
-    /// Refuses a frame whose payload is of no interest.
+    /// Refuses a frame that is invalid regardless of its payload.
     #[inline]
     pub(super) fn refuse_by_head(&self, head: FrameHead) -> Result<(), ProtocolError> {
         if self.protocol.block.is_some() && head.kind != frame::CONTINUATION {
@@ -56,7 +56,7 @@ impl Conn {
             frame::WINDOW_UPDATE => self.window_update(head, payload),
             frame::CONTINUATION => self.continuation(head, payload),
             frame::PRIORITY_UPDATE => self.priority_update(head, payload),
-            // RFC 9113 section 5.5: what is not known is ignored.
+            // RFC 9113 section 5.5: unknown frames are ignored.
             _ => self.spend(budget::FRAME),
         }
     }
@@ -182,15 +182,15 @@ impl Conn {
     }
 }
 
-/// Whether what is still to come of the request body, as far as that is known, is allowed already.
+/// Whether the rest of the request body, as far as its length is known, is already covered by the window.
 pub(super) fn rest_is_allowed(incoming: &Incoming) -> bool {
     match incoming.length_left {
-        // What was allowed for the sake of the whole body is more than is worth reading past.
+        // A window opened for a whole body covers more bytes than are worth discarding.
         None => incoming.allowed_bytes > 0 && !incoming.unlimited,
         Some(left) if incoming.unlimited => left <= incoming.allowed_bytes.min(PAST_BYTES),
         Some(left) => incoming.allowed_bytes > 0 && left <= incoming.allowed_bytes,
     }
 }
 
-/// Most bytes of a body that are read past after the response, where more than that was allowed.
+/// Most bytes of a body that are discarded after the response if its window was larger.
 const PAST_BYTES: u64 = 64 << 10;

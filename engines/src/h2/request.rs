@@ -51,7 +51,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes one field; what is found out about it is noted.
+    /// Checks and stores one field; findings about it go to `note`.
     #[inline]
     pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: &mut Option<Note>) {
         let settings = self.settings;
@@ -364,7 +364,7 @@ impl<'a> Trailers<'a> {
     }
 }
 
-/// Checks a name and value (RFC 9113 section 8.2); returns `good` where they are valid.
+/// Checks a name and value (RFC 9113 section 8.2); returns `good` if they are valid.
 pub(super) fn check(name: &[u8], value: &[u8], settings: &Settings, good: Role) -> Role {
     let mut odd = false;
     for byte in name {

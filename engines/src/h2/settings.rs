@@ -32,7 +32,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// nginx's defaults, where nginx has the setting.
+    /// nginx's defaults, if nginx has the setting.
     fn default() -> Self {
         Self {
             max_concurrent_streams: 128,

@@ -1,4 +1,4 @@
-//! The budget of a connection for what costs work and brings nothing.
+//! The budget of a connection for frames that cost CPU without progress.
 //!
 //! Every frame that an attack could repeat without end takes from it: SETTINGS, PING, PRIORITY, RST_STREAM, empty DATA,
 //! window updates, unknown frames. Responses that are taken whole, data that moves, and time give back. An ordinary client
@@ -22,7 +22,7 @@ impl Budget {
         }
     }
 
-    /// Takes from the budget; false where it is used up.
+    /// Charges `cost` to the budget; false if it is used up.
     #[must_use]
     pub(crate) fn spend(&mut self, cost: u32) -> bool {
         match self.left.checked_sub(cost) {
@@ -34,7 +34,7 @@ impl Budget {
         }
     }
 
-    /// Takes what is left of it, up to `cost`.
+    /// Charges `cost`, or the rest if that is less.
     pub(crate) fn drain(&mut self, cost: u32) {
         self.left = self.left.saturating_sub(cost);
     }
@@ -89,7 +89,7 @@ mod tests {
     fn whole_seconds_refill_it_and_parts_of_them_add_up() {
         let mut budget = Budget::new(100);
         assert!(budget.spend(100));
-        // The first time is where seconds are counted from.
+        // Seconds are counted from the first time.
         for (now_ms, left) in [
             (5500, 0),
             (6499, 0),

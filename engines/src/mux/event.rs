@@ -2,7 +2,7 @@
 
 use crate::http::{Fault, Fields, RequestHead};
 
-/// Something the peer sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.
+/// Something the peer sent, in order; `ProtocolError` lists the connection errors of the protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<ProtocolError> {
     /// A request head on a new stream. If its `fault` is set, answer it; no body event follows.
@@ -37,7 +37,7 @@ pub enum Event<ProtocolError> {
         /// Bytes of the response that were sent, frame heads included.
         sent_bytes: u64,
     },
-    /// The peer has broken the connection: what waits to be transmitted is the last.
+    /// The peer has broken the connection: nothing follows the bytes that wait to be transmitted.
     Failed(ProtocolError),
     /// The peer has closed its side.
     Eof,
@@ -74,12 +74,12 @@ pub enum Broken {
     Closed,
 }
 
-/// Implements for the error of a protocol what the errors of both protocols share: the text of a server's, and the variants of
+/// Implements the shared part of both protocols' errors: the text for a server's error, and the variants of
 /// [`Broken`].
 macro_rules! protocol_error {
     ($error:ident) => {
         impl $error {
-            /// The text where the peer is a server.
+            /// The text if the peer is a server.
             #[must_use]
             pub fn of_server(self) -> String {
                 self.message().replacen("client", "server", 1)
@@ -120,7 +120,7 @@ pub enum SendAction {
 /// How a response is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOptions {
-    /// Trailers may come: the body is asked for even where it is known to be empty.
+    /// Trailers may come: the body is requested even if it is known to be empty.
     pub trailers: bool,
     /// Most bytes of a DATA frame; no more than the peer takes.
     pub chunk_bytes: usize,

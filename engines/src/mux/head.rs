@@ -1,4 +1,4 @@
-//! A request head in the making: what the header blocks of both protocols have in common.
+//! A request head under construction: the common part of both protocols' header blocks.
 //!
 //! Source: RFC 9113 sections 8.1.1, 8.2.3; draft-mbelshe-httpbis-spdy-00 section 3.2.1.
 
@@ -6,12 +6,12 @@ use crate::http::{
     BodyLength, Fault, FieldId, RequestHead, Span, Version, expects_continue, parse_length,
 };
 
-/// The head, and what is counted of its fields.
+/// The head, and the counters of its fields.
 #[derive(Debug)]
 pub(crate) struct HeadBuilder {
     pub(crate) head: Box<RequestHead>,
     pub(crate) fault: Option<Fault>,
-    /// Values of cookies, of which each may be a field of its own.
+    /// Values of cookies; each may arrive as a field of its own.
     cookie: Vec<u8>,
     /// The numbers of the fields so far.
     seen: u64,
@@ -34,7 +34,7 @@ impl HeadBuilder {
         }
     }
 
-    /// Counts a field; false where it, or all of them, are longer than the limits.
+    /// Counts a field; false if it is longer than `longest`, or all of them are longer than `most`, bytes.
     #[inline]
     pub(crate) fn fits(&mut self, name: &[u8], value: &[u8], most: usize, longest: usize) -> bool {
         self.bytes += name.len() + value.len();
@@ -49,7 +49,7 @@ impl HeadBuilder {
         self.cookie.extend_from_slice(value);
     }
 
-    /// Stores a field and returns where its value is; `None` where there are more than `most`.
+    /// Stores a field and returns the range of its value; `None` if there are more than `most`.
     #[inline]
     pub(crate) fn store(
         &mut self,
@@ -58,7 +58,7 @@ impl HeadBuilder {
         value: &[u8],
         most: u32,
     ) -> Option<Span> {
-        // As in nginx, neither cookies nor what is dropped counts.
+        // As in nginx, neither cookies nor dropped fields count.
         self.count += 1;
         if self.count > most {
             return None;
@@ -88,7 +88,7 @@ impl HeadBuilder {
         }
     }
 
-    /// Sets the length of the body; `ended`: there is none. Returns what is wrong with `content-length`, and whether it
+    /// Sets the length of the body; `ended`: there is none. Returns the fault of `content-length`, and whether it
     /// announces a body that does not come.
     pub(crate) fn length(&mut self, ended: bool) -> (Option<Fault>, bool) {
         let none = match ended {

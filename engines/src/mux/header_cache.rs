@@ -1,4 +1,4 @@
-//! The response head that was encoded last, with its header block: the block is sent again where the next head is equal.
+//! The last encoded response head, with its header block: the block is sent again if the next head is equal.
 
 use crate::http::{Field, ResponseHead};
 

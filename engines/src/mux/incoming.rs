@@ -28,7 +28,7 @@ impl Incoming {
         }
     }
 
-    /// Takes bytes from what is allowed; false, with nothing taken, where they are more.
+    /// Takes bytes from the window; false, with nothing taken, if they exceed it.
     #[inline]
     #[must_use]
     pub(crate) fn take(&mut self, bytes: u64) -> bool {
@@ -37,7 +37,7 @@ impl Incoming {
         left.is_some()
     }
 
-    /// Counts bytes of the body against `content-length`; false where they are too many, or too few and the last.
+    /// Counts bytes of the body against `content-length`; false if there are too many, or too few at the end.
     #[inline]
     #[must_use]
     pub(crate) fn fits(&mut self, bytes: u64, ended: bool) -> bool {
@@ -118,8 +118,7 @@ impl RecvWindow {
         }
     }
 
-    /// Takes received bytes; returns the increment to announce now, mostly 0, or `None` where they are more than
-    /// was allowed.
+    /// Takes received bytes; returns the increment to announce now, mostly 0, or `None` if they exceed the window.
     #[inline]
     #[must_use]
     pub(crate) fn take(&mut self, bytes: u64) -> Option<u64> {

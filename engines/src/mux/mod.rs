@@ -1,5 +1,5 @@
-//! Common parts of multiplexed protocols: windows, a table of streams, the two halves of each, the scheduler, the budget
-//! against repeated attacks, events of a connection, and most of both roles.
+//! Common parts of multiplexed protocols: windows, a table of streams, the two halves of each, the scheduler, the
+//! budget against floods, events of a connection, and most of both roles.
 //!
 //! Absent: frames, and anything that differs between HTTP/2 and SPDY.
 

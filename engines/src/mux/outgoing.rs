@@ -1,8 +1,9 @@
-//! The sending half of multiplexed streams: what waits on each, whose turn it is, and how much of it may leave.
+//! The sending half of multiplexed streams: pending data of each, the next stream to serve, and the number of bytes
+//! to send.
 //!
-//! [`Sender::next`] is the core. It takes the stream whose turn it is; if no more than a frame of its body is here and
-//! more may come, it asks for that first, so that the last piece carries the end. A source is asked first when its bytes
-//! could leave: before that it costs no memory. The frame format is the protocol's.
+//! [`Sender::next`] is the core. It takes the stream whose turn it is. If at most one frame of its body is queued
+//! and more may come, it requests more first, so that the last piece carries the end. A source is not polled before
+//! its bytes can be sent, since it would cost memory. The protocol defines the frame format.
 //!
 //! Source: RFC 9113 sections 5.2, 6.9, 8.1; RFC 9218 section 10.
 
@@ -29,10 +30,10 @@ pub(crate) struct Outgoing {
     chunk_bytes: usize,
     /// It is in a queue of the scheduler.
     queued: bool,
-    /// It waits for its source: nothing is asked of it until `resume`.
+    /// It waits for its source, which is not polled until `resume`.
     stalled: bool,
-    /// Its source is asked whatever the windows are, since the end may be next, which needs none: the body has no byte, or
-    /// some of it has left.
+    /// Its source is polled regardless of the windows, since the end may be next and needs no window: the body has
+    /// no byte, or some of it was sent.
     ends_soon: bool,
 }
 
@@ -77,8 +78,8 @@ impl Outgoing {
         !matches!(self.state, Sending::Ended)
     }
 
-    /// Prepares for a head: returns whether it ends the stream, or `None` if it cannot be sent now. The response
-    /// to HEAD has no body, whatever its head says.
+    /// Prepares for a head: returns whether it ends the stream, or `None` if it cannot be sent now. The response to
+    /// HEAD has no body, regardless of its head.
     #[inline]
     pub(crate) fn begin(
         &mut self,
@@ -108,7 +109,7 @@ impl Outgoing {
         taken
     }
 
-    /// The body ends with what is here; false if there is none to end.
+    /// Ends the body after its queued bytes; false if there is none to end.
     #[inline(always)] // As `Sender::end`.
     pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
         let ends = matches!(self.state, Sending::Body);
@@ -120,7 +121,7 @@ impl Outgoing {
         ends
     }
 
-    /// The body breaks off behind what is here; false if there is none to break off.
+    /// Breaks off the body after its queued bytes; false if there is none to break off.
     pub(crate) fn break_off(&mut self, code: u32) -> bool {
         let breaks = matches!(self.state, Sending::Body);
         if breaks {
@@ -202,7 +203,7 @@ pub(crate) struct Sender {
     scheduler: Scheduler,
     /// Since when the window is nothing, while there is something to send.
     blocked_ms: Option<u64>,
-    /// Streams whose response is sent whole, and its bytes.
+    /// Streams with a completely sent response, and its bytes.
     sent: VecDeque<(u32, u64)>,
 }
 
@@ -236,7 +237,7 @@ impl Sender {
         }
     }
 
-    /// Finds what can be done until something is needed, or `room` bytes wait in `out`; frames are of `most_bytes`.
+    /// Makes progress until something is needed, or `room` bytes wait in `out`; frames are of `most_bytes`.
     // Each protocol has one place that calls it.
     #[inline(always)]
     pub(crate) fn next<S: AsMut<Outgoing>>(
@@ -280,7 +281,7 @@ impl Sender {
             }
             let most = stream.window.available().min(chunk_bytes);
             if most == 0 {
-                // An update brings it back. Until then nothing is asked of its source, which may cost memory to run.
+                // A window update brings it back. Until then its source is not polled, since that may cost memory.
                 stream.blocked_ms.get_or_insert(now_ms);
                 continue;
             }
@@ -294,7 +295,7 @@ impl Sender {
         }
     }
 
-    /// Puts a stream back to where it was taken from.
+    /// Returns a stream to its former place.
     #[inline]
     fn keep_turn(&mut self, id: u32, stream: &mut Outgoing) {
         stream.queued = true;

@@ -1,8 +1,8 @@
 //! Scheduler of streams: by urgency, then one after the other or in turns.
 //!
-//! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) goes to the end of its queue
-//! after each frame, one that does not stays in front until it is done, the one that was opened first before the others.
-//! A number in a queue may be out of date; the caller skips those.
+//! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) moves to the end of
+//! its queue after each frame. One that does not share stays in front until it is done; the earliest opened comes
+//! first. A number in a queue may be out of date; the caller skips those.
 //!
 //! Source: RFC 9218 section 10.
 
@@ -28,7 +28,7 @@ impl Default for Priority {
 }
 
 impl Priority {
-    /// Reads the value of a `Priority` field; what it does not say keeps its default, what cannot be read says nothing.
+    /// Parses the value of a `Priority` field. Missing parameters keep their defaults; unreadable ones are ignored.
     #[must_use]
     pub fn parse(value: &[u8]) -> Self {
         let mut priority = Self::default();
@@ -78,7 +78,7 @@ impl Scheduler {
         }
     }
 
-    /// Takes the stream whose turn it is.
+    /// Removes and returns the next stream to serve.
     #[inline]
     pub fn pop(&mut self) -> Option<u32> {
         self.queues.iter_mut().find_map(VecDeque::pop_front)

@@ -10,7 +10,7 @@ pub struct StreamTable<T> {
     index: Vec<(u32, u32)>,
     places: Vec<T>,
     free: Vec<u32>,
-    /// Number and place of the stream that was asked for last; most calls ask for it again. Number 0 is no stream.
+    /// Number and place of the last stream looked up; most calls look it up again. Number 0 is no stream.
     recent: (u32, u32),
 }
 

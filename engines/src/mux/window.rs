@@ -24,7 +24,7 @@ impl Window {
         u64::try_from(self.0).unwrap_or(0)
     }
 
-    /// Takes `bytes` that are sent; false, with nothing taken, where that is more than there is.
+    /// Takes `bytes` for sending; false, with nothing taken, if they exceed the window.
     #[inline]
     #[must_use]
     pub fn take(&mut self, bytes: u64) -> bool {
@@ -35,7 +35,7 @@ impl Window {
         fits
     }
 
-    /// Adds what the peer allows, or takes back what it no longer does.
+    /// Grows or shrinks the window by the peer's update.
     ///
     /// # Errors
     /// It would exceed 2^31-1.

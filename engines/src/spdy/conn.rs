@@ -1,5 +1,5 @@
-//! The connection: what SPDY has of its own. Frames are taken in `receive`, `syn` and `control`, heads of responses encoded
-//! in `encode`.
+//! The connection: the parts specific to SPDY. Frames are handled in `receive`, `syn` and `control`, heads of
+//! responses are encoded in `encode`.
 
 use std::rc::Rc;
 
@@ -39,7 +39,7 @@ pub struct SpdyServer {
 pub(super) enum Part {
     /// The head of a frame, and all of it if it is a control frame.
     Frame,
-    /// Data of a stream, of which this many bytes are still to come.
+    /// Data of a stream; `left` bytes of it are outstanding.
     Data { stream: u32, left: usize, fin: bool },
     /// Remaining bytes of a frame that is skipped.
     Skipped(usize),
@@ -125,7 +125,7 @@ impl Conn {
         !self.partial.bytes().is_empty() || self.protocol.part != Part::Frame
     }
 
-    /// The stream whose header block has begun to come and is not whole.
+    /// The stream of a header block that has begun and is incomplete.
     #[must_use]
     pub fn awaited_block(&self) -> Option<u32> {
         if self.protocol.part != Part::Frame {

@@ -19,7 +19,7 @@ impl Conn {
             .ok_or(ProtocolError::FrameSize)?;
         let count = one(count).ok_or(ProtocolError::FrameSize)? as usize;
         let (entries, _) = entries.as_chunks::<8>();
-        // As in nginx, what is behind the entries does no harm.
+        // As in nginx, bytes behind the entries are harmless.
         let entries = entries.get(..count).ok_or(ProtocolError::FrameSize)?;
         for entry in entries {
             let (id, value) = two(entry).ok_or(ProtocolError::FrameSize)?;

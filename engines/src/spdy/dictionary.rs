@@ -1,7 +1,7 @@
 //! The dictionary that both sides give to zlib before the first header block.
 //!
-//! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.10.1, whose bytes these words add up to: names and a few values, each
-//! behind its length in four bytes, then text without lengths.
+//! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.10.1. These words build its bytes: names and a few values,
+//! each behind its length in four bytes, then text without lengths.
 
 /// The dictionary's bytes.
 pub(super) const DICTIONARY: &[u8; DICTIONARY_BYTES] = &built();

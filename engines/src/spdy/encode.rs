@@ -10,7 +10,7 @@ impl Conn {
     /// The text of a reply's header block.
     pub(super) fn write_head(&mut self, head: &ResponseHead) {
         let writer = &mut self.protocol.writer;
-        // A server's own reason phrase stands beside its status, as nginx 1.9.4 has it.
+        // A server's own reason phrase follows its status, as in nginx 1.9.4.
         let phrase = head.own_phrase().filter(|phrase| !phrase.is_empty());
         if phrase.is_none()
             && let Some(text) = self.header_cache.block(head.status, head, 0)
@@ -34,7 +34,7 @@ impl Conn {
             if told || is_of_connection(field.id, name) {
                 continue;
             }
-            // A name stands once, with all its values.
+            // A name appears once, with all its values.
             let values = head.fields[n..].iter().filter(same);
             let values = values.map(|field| head.bytes(field.value));
             writer.pair(name, values, field.id == FieldId::SetCookie);

@@ -9,7 +9,7 @@ errors! {
     pub enum ProtocolError {
         /// A control frame of another version.
         BadVersion = "client sent invalid frame",
-        /// A frame whose length is none of its kind's.
+        /// A frame with an invalid length for its kind.
         FrameSize = "client sent frame with incorrect length",
         /// A frame that only servers send, or HEADERS, which this server never expects.
         WrongFrame = "client sent unexpected SYN_REPLY or HEADERS frame",
@@ -67,5 +67,5 @@ pub const CANCEL: u32 = 5;
 pub const INTERNAL_ERROR: u32 = 6;
 /// The peer breaks flow control.
 pub const FLOW_CONTROL_ERROR: u32 = 7;
-/// Data on a stream whose sender has ended it.
+/// Data on a stream that its sender has ended.
 pub const STREAM_ALREADY_CLOSED: u32 = 9;

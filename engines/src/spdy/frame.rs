@@ -131,7 +131,7 @@ pub(super) const WINDOW_UPDATE: u16 = 9;
 pub(super) const FIN: u8 = 1;
 /// Of SYN_STREAM: the receiver's side is closed from the start.
 pub(super) const UNIDIRECTIONAL: u8 = 2;
-/// Of SETTINGS: forget what was kept.
+/// Of SETTINGS: drop persisted values.
 pub(super) const CLEAR_SETTINGS: u8 = 1;
 
 const CONTROL: u32 = 1 << 31;

@@ -1,7 +1,7 @@
 //! Roles of the pairs in the previous header block.
 //!
-//! A client says most of a request again with the next one, in the same order. A pair that is, byte by byte, the one that
-//! stood in its place is judged as that was.
+//! A client repeats most of a request in the next one, in the same order. A pair that equals, byte by byte, the
+//! previous one in its place gets the previous verdict.
 
 use super::request::Note;
 

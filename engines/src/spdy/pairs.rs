@@ -5,7 +5,7 @@
 use crate::http::trim_ows;
 use std::ops::Range;
 
-/// A block that is not as long as it says.
+/// A block with a wrong length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
@@ -53,7 +53,7 @@ fn text<'a>(rest: &mut &'a [u8]) -> Result<&'a [u8], Broken> {
 #[derive(Debug, Default)]
 pub(super) struct Writer {
     pub(super) text: Vec<u8>,
-    /// Where values are that share no compression context with others.
+    /// Ranges of values that share no compression context with others.
     pub(super) secrets: Vec<Range<usize>>,
     count: u32,
 }

@@ -46,7 +46,7 @@ impl Conn {
             frame::SETTINGS => self.peer_settings(payload),
             frame::PING => self.ping(payload),
             frame::WINDOW_UPDATE => self.window_update(payload),
-            // GOAWAY: the client takes no pushed streams, of which there are none.
+            // GOAWAY: the client takes no pushed streams, and there are none.
             _ => self.spend(budget::FRAME),
         }
     }
@@ -119,7 +119,7 @@ impl Conn {
         Ok(())
     }
 
-    /// The body is not as long as announced: what comes of it is read past, up to its end.
+    /// The body differs from its announced length: the rest of it is discarded, up to its end.
     fn wrong_length(&mut self, id: u32) -> Result<(), ProtocolError> {
         self.spend(budget::RESET)?;
         let Some(stream) = self.streams.get(id) else {
@@ -144,7 +144,7 @@ impl Conn {
             return;
         }
         if !stream.is_running() {
-            // SPDY has no reset that says that nothing is wrong: the rest of a request is read past, up to a limit.
+            // SPDY has no reset code for "no error": the rest of a request is discarded, up to a limit.
             let past_bytes = u64::from(stream.past_bytes) + bytes;
             if past_bytes > PAST_BYTES {
                 return self.reset(id, error::CANCEL);

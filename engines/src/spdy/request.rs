@@ -1,7 +1,7 @@
 //! From the names and values of a header block to a request head.
 //!
-//! As in nginx, what the protocol's form forbids breaks the stream, which is reset without an answer; what is wrong with the
-//! request is answered. Fields beyond the limits are not stored.
+//! As in nginx, a violation of the protocol's form resets the stream without an answer; a fault of the request
+//! itself is answered. Fields beyond the limits are not stored.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.10, 3.2.1.
 
@@ -63,7 +63,7 @@ impl<'a> Builder<'a> {
         self.broken |= self.common.fault.is_none();
     }
 
-    /// Takes one name with its values, and what they are.
+    /// Checks and stores one name with its values; `note` classifies them.
     #[inline]
     pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: Note) {
         let (most, longest) = (self.settings.header_bytes, self.settings.field_bytes);

@@ -29,7 +29,7 @@ pub struct Settings {
 }
 
 impl Default for Settings {
-    /// nginx's defaults, where nginx has the setting.
+    /// nginx's defaults, if nginx has the setting.
     fn default() -> Self {
         Self {
             max_concurrent_streams: 100,
@@ -54,7 +54,7 @@ impl Settings {
 
 pub(super) const MAX_CONCURRENT_STREAMS: u32 = 4;
 pub(super) const INITIAL_WINDOW_SIZE: u32 = 7;
-/// Flag of an entry: the client returns a value that the server had asked it to persist. This server asks for none.
+/// Flag of an entry: the client returns a value that the server persisted earlier. This server persists none.
 pub(super) const PERSISTED: u8 = 2;
 
 /// Windows before any setting.

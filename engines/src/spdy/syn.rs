@@ -58,7 +58,7 @@ impl Conn {
         let mut text = std::mem::take(&mut self.protocol.inflated);
         text.clear();
         let result = self.inflate(block, &mut text).and_then(|()| {
-            // A stream whose block cannot be read was never one.
+            // A stream with an unreadable block never existed.
             self.last_stream = self.last_stream.max(id);
             match usage {
                 Use::Request => {
@@ -89,7 +89,7 @@ impl Conn {
         Ok(match self.ending {
             Ending::After(_) | Ending::Failed => Use::Dropped(None),
             _ if self.streams.len() >= most => Use::Dropped(Some(error::REFUSED_STREAM)),
-            // Nobody could answer it.
+            // A response to it could not be sent.
             _ if head.has(frame::UNIDIRECTIONAL) => Use::Dropped(Some(error::PROTOCOL_ERROR)),
             _ => Use::Request,
         })
@@ -120,7 +120,7 @@ impl Conn {
         (!known).then(unfinished)
     }
 
-    /// Returns the text of a block; where that is longer than a request may be, its beginning.
+    /// Returns the text of a block, cut at the maximum length of a request.
     fn inflate(&mut self, block: &[u8], text: &mut Vec<u8>) -> Result<(), ProtocolError> {
         let keep = self
             .protocol

@@ -1,7 +1,7 @@
 //! HTTP/2 on one connection, client role.
 //!
-//! Frames, header compression, windows and the table of streams are the server role's; what SPDY's client does as well is
-//! in `mux::client`. Pushes are refused by our SETTINGS; one that comes all the same breaks the connection.
+//! Frames, header compression, windows and the table of streams are shared with the server role; the parts shared
+//! with SPDY's client are in `mux::client`. Our SETTINGS refuse pushes; a push nevertheless breaks the connection.
 //!
 //! Of the settings, `preread_bytes` is the window of each response, `header_bytes`, `field_bytes` and `max_headers` are its
 //! limits.
@@ -70,7 +70,7 @@ impl Client {
         Self::begin(protocol, bodies, preread_bytes, abuse_budget, out)
     }
 
-    /// Whether the server's SETTINGS have come, so that [`Self::room`] is what it allows.
+    /// Whether the server's SETTINGS have arrived, so that [`Self::room`] is the server's limit.
     #[must_use]
     pub fn is_settled(&self) -> bool {
         self.protocol.settled
@@ -83,7 +83,7 @@ impl Client {
         }
     }
 
-    /// Asks for an answer.
+    /// Sends a PING, which the server must answer.
     pub fn ping(&mut self, number: u64) {
         put_head(&mut self.out, 8, frame::PING, 0, 0);
         self.out.extend_from_slice(&number.to_be_bytes());
@@ -120,7 +120,7 @@ impl Protocol for Http2 {
         let Some(head) = input.first_chunk().map(FrameHead::parse) else {
             return Ok(None);
         };
-        // What is no HTTP/2 at all is told as that (RFC 9113 section 3.4).
+        // A first frame that is not SETTINGS is no HTTP/2 at all, and is reported so (RFC 9113 section 3.4).
         if !client.protocol.settled && (head.kind != frame::SETTINGS || head.has(frame::ACK)) {
             return Err(ProtocolError::BadPreface);
         }

@@ -14,7 +14,7 @@ use crate::client::{Bodies, HeadSize, MAX_INTERIM, Malformed};
 use crate::http::ResponseHead;
 use crate::mux::client::Receiving;
 
-/// A header block of which more is to come.
+/// An unfinished header block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     stream: u32,
@@ -38,7 +38,7 @@ impl Client {
             // Our SETTINGS refuse them (RFC 9113 section 6.6).
             frame::PUSH_PROMISE => Err(ProtocolError::PushUnasked),
             frame::PRIORITY if head.stream == 0 => Err(ProtocolError::WrongStream),
-            // RFC 9113 section 5.5: what is not known is ignored.
+            // RFC 9113 section 5.5: unknown frames are ignored.
             _ => self.spend(budget::FRAME),
         }
     }

@@ -72,7 +72,7 @@ impl Client {
     }
 }
 
-/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2); `:authority` says what `host` would.
+/// Fields that belong to an HTTP/1 connection (RFC 9113 section 8.2.2); `:authority` replaces `host`.
 fn is_of_connection(id: FieldId) -> bool {
     matches!(
         id,
@@ -84,7 +84,7 @@ fn is_of_connection(id: FieldId) -> bool {
     )
 }
 
-/// Secrets are kept out of tables on the way, what differs from request to request out of ours.
+/// Secrets never enter tables of other hops; fields that differ from request to request do not enter ours.
 fn indexing(id: FieldId) -> Indexing {
     match id {
         FieldId::Authorization => Indexing::Never,

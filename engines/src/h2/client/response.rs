@@ -66,7 +66,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Takes one field; what is found out about it is noted.
+    /// Checks and stores one field; findings about it go to `note`.
     #[inline]
     pub(super) fn field(&mut self, name: &[u8], value: &[u8], note: &mut Option<Note>) {
         self.text_bytes += name.len() + value.len();

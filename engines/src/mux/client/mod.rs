@@ -60,7 +60,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// The head that `input` begins with, if it is whole, and how many bytes follow it.
     ///
     /// # Errors
-    /// The server breaks the connection, as the head alone says.
+    /// Whether the head of a frame alone shows that the server breaks the connection.
     fn head(
         client: &Client<Self>,
         input: &[u8],
@@ -97,8 +97,8 @@ enum Ending {
 }
 
 impl<P: Protocol> Client<P> {
-    /// A connection on which nothing has been received, with what `out` says first. The windows for responses are of
-    /// `preread_bytes`.
+    /// A connection on which nothing has been received; `out` holds its first bytes. The windows for responses are
+    /// of `preread_bytes`.
     pub(crate) fn begin(
         protocol: P,
         bodies: Bodies,
@@ -193,7 +193,7 @@ impl<P: Protocol> Client<P> {
         self.spares.give(head);
     }
 
-    /// Moves time on to `now_ms`: what a server did is forgiven by and by.
+    /// Advances time to `now_ms`; the server's budget is refilled with time.
     #[inline]
     pub fn tick(&mut self, now_ms: u64) {
         self.budget.tick(now_ms);
@@ -229,7 +229,7 @@ impl<P: Protocol> Client<P> {
         Ok(at)
     }
 
-    /// Takes the end of the server's bytes; that it is `whole` says nothing here, since frames say where bodies end.
+    /// Handles the end of the server's bytes. `whole` is irrelevant here, since frames mark the ends of bodies.
     pub fn receive_eof(&mut self, _whole: bool) {
         if self.ending == Ending::Over {
             return;

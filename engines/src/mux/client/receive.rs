@@ -23,7 +23,7 @@ impl<P: Protocol> Client<P> {
         self.spend(budget::FRAME)
     }
 
-    /// Resets a stream whose response breaks the protocol.
+    /// Resets the stream of a response that breaks the protocol.
     pub(crate) fn malformed(
         &mut self,
         stream: u32,
@@ -188,8 +188,8 @@ impl<P: Protocol> Client<P> {
         self.spend(budget::RESET)
     }
 
-    /// The server takes no stream after the last one: later ones were not begun, and may be asked for elsewhere (RFC 9113
-    /// section 6.8).
+    /// The server takes no stream after the last one. Later requests were not begun and may be sent elsewhere (RFC
+    /// 9113 section 6.8).
     pub(crate) fn gone_away(&mut self, last: u32, code: u32) -> Result<(), P::ProtocolError> {
         self.spend(budget::FRAME)?;
         self.close();

@@ -13,7 +13,7 @@ impl<P: Protocol> Client<P> {
         self.send_last(id, bytes, ended.then_some(None));
     }
 
-    /// Sends a piece of the body; where it is the last, trailers may follow it.
+    /// Sends a piece of the body; trailers may follow the last one.
     pub(crate) fn send_last(&mut self, id: u32, bytes: &[u8], last: Option<Option<Pairs>>) {
         let Some(stream) = self.streams.get(id) else {
             return;
@@ -36,7 +36,7 @@ impl<P: Protocol> Client<P> {
             .map_or(0, |stream| stream.pending.len())
     }
 
-    /// Sends what windows allow of a stream.
+    /// Sends as much of a stream as the windows allow.
     fn flush(&mut self, id: u32) {
         if self.ending == Ending::Over {
             return;
@@ -112,7 +112,7 @@ impl<P: Protocol> Client<P> {
         Ok(())
     }
 
-    /// Sends what the window of the connection has been opened for, each stream in turn.
+    /// Sends as much as the connection's window allows, each stream in turn.
     fn flush_waiting(&mut self) {
         for _ in 0..self.waiting.len() {
             if self.window.available() == 0 {

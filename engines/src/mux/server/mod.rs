@@ -24,7 +24,7 @@ pub(crate) use stream::{State, Stream};
 #[derive(Debug)]
 pub struct Conn<P: Protocol> {
     pub(crate) protocol: P,
-    /// A part of what comes next.
+    /// The received part of an incomplete frame.
     pub(crate) partial: ReassemblyBuffer,
     /// SETTINGS of the peer have come: the first are free.
     pub(crate) settled: bool,
@@ -53,13 +53,13 @@ pub trait Protocol: fmt::Debug + Sized {
     /// The frames that both roles send alike.
     type Frames: Frames<ProtocolError = Self::ProtocolError>;
 
-    /// Takes what is whole; returns how many bytes it was.
+    /// Handles the complete frames; returns their length in bytes.
     ///
     /// # Errors
     /// The client breaks the connection.
     fn frames(conn: &mut Conn<Self>, input: &[u8]) -> Result<usize, Self::ProtocolError>;
 
-    /// Forgets a frame or a header block of which a part has come.
+    /// Drops a partly received frame or header block.
     fn forget_part(&mut self);
 
     /// Whether a stream was never opened, by either side.
@@ -88,7 +88,8 @@ pub trait Protocol: fmt::Debug + Sized {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Open,
-    /// The end was announced without its last stream; only in HTTP/2, where a PING shows when the peer has read it.
+    /// The end was announced without its last stream; only in HTTP/2, which sends a PING to learn that the peer has
+    /// read it.
     Announced,
     /// Streams above this number are not served.
     After(u32),
@@ -165,7 +166,7 @@ impl<P: Protocol> Conn<P> {
         out.append(&mut self.out);
     }
 
-    /// Exchanges the heads whose memory is used for requests with `spares`, so that connections can share them.
+    /// Swaps the heads kept for requests with `spares`, so that connections can share their memory.
     #[inline]
     #[allow(clippy::vec_box, reason = "heads move as pointers")]
     pub fn swap_spares(&mut self, spares: &mut Vec<Box<RequestHead>>) {
@@ -193,19 +194,19 @@ impl<P: Protocol> Conn<P> {
         !matches!(self.ending, Ending::Open | Ending::Announced)
     }
 
-    /// Moves time on to `now_ms`: what a client did is forgiven by and by.
+    /// Advances time to `now_ms`; the client's budget is refilled with time.
     #[inline]
     pub fn tick(&mut self, now_ms: u64) {
         self.budget.tick(now_ms);
     }
 
-    /// Ends the connection: no stream after this one is served, even where its request is here.
+    /// Ends the connection: no stream after this one is served, even if its request has arrived.
     pub fn end_after(&mut self, last: u32) {
         if self.is_ending() {
             return;
         }
         self.ending = Ending::After(last);
-        // The number is one of the client's; what was promised is kept.
+        // The number is one of the client's; promised streams are kept.
         let is_later = |id: u32| id > last && !id.is_multiple_of(2);
         let later: Vec<u32> = self.streams.ids().filter(|id| is_later(*id)).collect();
         for id in later {
@@ -219,7 +220,7 @@ impl<P: Protocol> Conn<P> {
 
     /// Ends the connection because of an error.
     fn fail(&mut self, error: P::ProtocolError) {
-        // What was told before does not grow (RFC 9113 section 6.8).
+        // An announced number never grows (RFC 9113 section 6.8).
         let last = match self.ending {
             Ending::After(last) => last,
             _ => self.last_stream,
@@ -237,7 +238,7 @@ impl<P: Protocol> Conn<P> {
         self.events.push_back(Event::Failed(error));
     }
 
-    /// Removes a stream; queues an event where a response was still to be sent on it.
+    /// Removes a stream; queues an event if its response was not complete.
     pub(crate) fn remove_stream(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;

@@ -12,7 +12,8 @@ impl<P: Protocol> Conn<P> {
         is_spent.then_some(()).ok_or_else(|| Broken::Flood.into())
     }
 
-    /// Opens the stream of a request, whose body may have `allowed_bytes` at first; `ended`: there is none.
+    /// Opens the stream of a request with an initial window of `allowed_bytes` for its body; `ended`: there is
+    /// none.
     #[inline(always)]
     pub(crate) fn open(
         &mut self,
@@ -81,8 +82,8 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Lets the peer send the body by pieces, of which `bytes` may be on their way unused: more than it may send unasked where
-    /// that is less.
+    /// Opens the body's window piece by piece, so that at most `bytes` are in flight or unread; no effect if the
+    /// initial window is larger.
     pub fn want_body(&mut self, id: u32, bytes: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;
@@ -116,7 +117,7 @@ impl<P: Protocol> Conn<P> {
         Ok(())
     }
 
-    /// The peer lets us send more, on a stream or on the connection, whose number is 0.
+    /// Grows the window of a stream, or that of the connection if the number is 0.
     pub(crate) fn grow_window(&mut self, id: u32, grant: u32) -> Result<(), P::ProtocolError> {
         let grant = i64::from(grant);
         if id == 0 {

@@ -1,6 +1,6 @@
-//! Responses: heads are encoded at once, bodies are asked for and sent as windows and priorities allow.
+//! Responses: heads are encoded at once, bodies are pulled and sent as windows and priorities allow.
 //!
-//! [`Conn::advance`] is the transmit builder; whose turn it is and how much may leave is found in `mux::outgoing`.
+//! [`Conn::advance`] is the transmit builder; `mux::outgoing` chooses the stream and the number of bytes.
 //!
 //! Source: RFC 9113 sections 6.1, 6.2, 8.1; draft-mbelshe-httpbis-spdy-00 sections 2.2.2, 2.6.2, 2.6.7.
 
@@ -44,7 +44,7 @@ impl<P: Protocol> Conn<P> {
         self.sender.break_off(&mut self.streams, id, code)
     }
 
-    /// The source of a body has nothing now: it is not asked for until [`Self::resume`].
+    /// The source of a body has nothing now and is not polled until [`Self::resume`].
     pub fn stall(&mut self, id: u32) {
         self.sender.stall(&mut self.streams, id, true);
     }
@@ -68,7 +68,7 @@ impl<P: Protocol> Conn<P> {
             .map_or(0, |stream| stream.out.sent_bytes)
     }
 
-    /// Does what can be done until something is needed, or `room` bytes wait to be transmitted.
+    /// Makes progress until something is needed, or `room` bytes wait to be transmitted.
     // Inlined into a turn of the driver it would make the turns of HTTP/1 longer, too.
     #[inline(never)]
     pub fn advance(&mut self, room: u64, now_ms: u64) -> SendAction {
@@ -92,7 +92,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Sends a frame of `len` bytes of what waits on a stream.
+    /// Sends a frame of `len` bytes from the queue of a stream.
     fn put_data(&mut self, id: u32, len: u64) {
         let Some(stream) = self.streams.get(id) else {
             return;

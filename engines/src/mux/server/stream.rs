@@ -1,4 +1,4 @@
-//! One stream of a server: its state, what it may send and what waits to be sent.
+//! One stream of a server: its state, its send window and its queued output.
 //!
 //! Source: RFC 9113 section 5.1; draft-mbelshe-httpbis-spdy-00 section 2.3.
 
@@ -9,7 +9,7 @@ use crate::mux::{Incoming, Outgoing, Priority, Window};
 pub(crate) struct Stream {
     pub(crate) state: State,
     pub(crate) is_head: bool,
-    /// Bytes of the request that have been read past after our end, where the protocol counts them.
+    /// Bytes of the request that were discarded after our end, if the protocol counts them.
     pub(crate) past_bytes: u32,
     pub(crate) out: Outgoing,
     pub(crate) incoming: Incoming,
@@ -34,9 +34,9 @@ pub(crate) enum State {
     Open,
     /// As `Open`, but the request body is dropped: the core does not want it.
     Discarding,
-    /// The request breaks the protocol: the stream is reset after its response, and what comes until then is dropped.
+    /// The request breaks the protocol: the stream is reset after its response, and frames until then are dropped.
     Malformed {
-        /// The peer has ended its side, or what comes belongs to no request any more.
+        /// The peer has ended its side, or further frames belong to no request.
         ended: bool,
     },
     /// The peer has ended its side.

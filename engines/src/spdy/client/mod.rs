@@ -109,7 +109,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Asks for an answer; a client's numbers are odd.
+    /// Sends a PING, which the server must answer; a client's numbers are odd.
     pub fn ping(&mut self, number: u32) {
         put_control(&mut self.out, frame::PING, 0, 4);
         self.out.extend_from_slice(&number.to_be_bytes());

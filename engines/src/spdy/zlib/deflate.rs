@@ -1,9 +1,8 @@
 //! Header blocks as they are sent under zlib: one stream for a connection, flushed after each block.
 //!
 //! The zlib header is written here, so that the stream behind it is bare DEFLATE. At level 0 the output is stored
-//! blocks, for which no state is needed. At other levels a value that only one party should know never shares a
-//! context with anything that another party could choose (CRIME): it leaves as a stored block, and what comes after it
-//! begins with an empty context.
+//! blocks, which need no state. At other levels a secret value never shares a context with bytes that another party
+//! could choose (CRIME). It is sent as a stored block, and the bytes after it begin with an empty context.
 //!
 //! Absent: the checksum at the end of a zlib stream, which never ends.
 //!
@@ -27,8 +26,7 @@ pub(in crate::spdy) struct Deflater {
     last: Last,
 }
 
-/// The last block. One that has the same text again, when all that it could refer to is repetitions of that text, is the
-/// same on the wire.
+/// The last block. The block of an equal text is identical if the whole window holds repetitions of that text.
 #[derive(Debug, Default)]
 struct Last {
     text: Vec<u8>,
@@ -98,7 +96,7 @@ impl Deflater {
         {
             out.extend_from_slice(block);
             self.tail.push(text);
-            // It has not seen this; where another text comes, it is made anew.
+            // The compressor has not seen this text; for a different text a new one is made.
             self.stream = None;
             return;
         }
@@ -139,7 +137,7 @@ impl Deflater {
 fn compress(level: u8, before: &[u8]) -> Box<Compress> {
     let level = Compression::new(u32::from(level.min(9)));
     let mut stream = Box::new(Compress::new_with_window_bits(level, false, WINDOW_BITS));
-    // That is an aid; what it writes without is valid as well.
+    // The dictionary only improves compression; the output is valid without it.
     let set = stream.set_dictionary(before);
     debug_assert!(set.is_ok(), "a new compressor takes a dictionary");
     stream
@@ -171,9 +169,9 @@ fn stored(text: &[u8], out: &mut Vec<u8>) {
 
 /// A zlib header: DEFLATE with a window of 2 KiB, which a dictionary goes before (RFC 1950 section 2.2).
 const HEADER: [u8; 2] = [0x38, 0x30];
-/// nginx's window: header blocks repeat what came shortly before.
+/// nginx's window: header blocks repeat text from shortly before.
 const WINDOW_BITS: u8 = 11;
 /// Memory of a compressor, bytes: window and hash table (zlib's zconf.h, with its default memory level).
 const STATE_BYTES: usize = (1 << (WINDOW_BITS as usize + 2)) + (128 << 10);
-/// Room for what a flush adds.
+/// Room for the bytes that a flush adds.
 const SPARE_BYTES: usize = 64;

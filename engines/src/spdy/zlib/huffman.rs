@@ -4,11 +4,11 @@
 //!
 //! Source: RFC 1951 sections 3.2.2 and 3.2.6.
 
-/// A code: what the next bits stand for.
+/// A prefix code: a map from bits to symbols.
 #[derive(Debug)]
 pub(super) struct Code {
-    /// For the next [`FAST_BITS`] bits, first come lowest: the symbol above four bits, and in them its code's length; 0
-    /// where the code is longer, or none.
+    /// Indexed by the next [`FAST_BITS`] bits, first bit lowest: the symbol shifted left by four, and the length of
+    /// its code in the lower four bits. 0 if the code is longer, or none.
     fast: [u16; 1 << FAST_BITS],
     /// Number of codes of each length.
     counts: [u16; LEN_MAX + 1],
@@ -28,9 +28,9 @@ pub(super) enum Next {
 }
 
 impl Code {
-    /// Builds the code from the length of each symbol's code in bits; 0 for symbols that do not occur. `None` if these
-    /// lengths are not those of a code, or of one that leaves bits over, but for one of a single bit and one without
-    /// symbols where that is allowed.
+    /// Builds the code from the length of each symbol's code in bits; 0 for absent symbols. `None` if these lengths
+    /// do not form a complete code. `may_be_incomplete` also permits a code of a single bit and one without
+    /// symbols.
     pub(super) const fn new(lens: &[u8], may_be_incomplete: bool) -> Option<Self> {
         let mut code = Self {
             fast: [0; 1 << FAST_BITS],
@@ -85,7 +85,7 @@ impl Code {
         Some(code)
     }
 
-    /// Looks at the next bits, of which there are `count`; the others are 0.
+    /// Decodes the next bits; `count` of them are valid and the rest are 0.
     #[inline]
     pub(super) fn next(&self, bits: u64, count: u32) -> Next {
         let entry = self.fast[bits as usize & ((1 << FAST_BITS) - 1)];

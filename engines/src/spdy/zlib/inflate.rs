@@ -1,12 +1,12 @@
 //! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
 //!
-//! Decoding stops wherever the bytes of a header block end, be that in the middle of a code, and goes on from there with
-//! the next one. The state kept then is small: some bits, where in a block of DEFLATE the stream is, the codes of a
-//! block that has not ended, and the last text. So an idle connection needs no more memory than that. (Libraries keep
-//! tens of kilobytes, and those that can be asked where they are build the fixed codes anew for each block.)
+//! Decoding stops at the end of a header block's bytes, even within a code, and resumes there with the next block.
+//! The state is then small: some bits, the position in a DEFLATE block, the codes of an unfinished block, and the
+//! last text. So an idle connection needs no more memory than that. (Libraries keep tens of kilobytes. Those that
+//! expose their position rebuild the fixed codes for each block.)
 //!
-//! A match may go as far back as zlib's header says, and no farther (RFC 1950 section 2.2); zlib itself takes what it
-//! happens to have.
+//! A match reaches at most as far back as zlib's header permits (RFC 1950 section 2.2). zlib itself accepts any
+//! distance within its buffer.
 //!
 //! Absent: the checksum at the end of a zlib stream, for which a header block is refused.
 //!
@@ -79,8 +79,8 @@ pub(super) enum Step {
 pub(super) type Decoded = Result<Step, Unreadable>;
 
 impl Inflater {
-    /// Inflates a whole block. Up to `keep` bytes of it go to `out`; what is more is read and dropped, up to `most` bytes in
-    /// all.
+    /// Inflates a whole block. Up to `keep` bytes of it are written to `out`; the rest is read and dropped, up to
+    /// `most` bytes in all.
     pub(in crate::spdy) fn block(
         &mut self,
         mut input: &[u8],
@@ -108,7 +108,7 @@ impl Inflater {
         decoded
     }
 
-    /// Reads the zlib header, which may come in pieces; returns what is behind it.
+    /// Reads the zlib header, which may come in pieces; returns the input behind it.
     fn header<'a>(&mut self, input: &'a [u8]) -> Result<&'a [u8], Unreadable> {
         for (n, byte) in input.iter().enumerate() {
             self.header.push(*byte);
@@ -250,7 +250,7 @@ impl Bits {
     }
 
     fn stored_len(&mut self, input: &mut &[u8]) -> Decoded {
-        // What is left of a byte means nothing; where nothing is left, whole bytes are.
+        // The rest of a byte is padding. Bits that remain after it are whole bytes.
         self.drop(self.count % 8);
         self.fill(input);
         let Some(lens) = self.take(32) else {
@@ -266,7 +266,7 @@ impl Bits {
 
 fn copy_stored(left: usize, bits: &mut Bits, input: &mut &[u8], text: &mut Text<'_>) -> Decoded {
     let mut left = left;
-    // What has been taken as bits comes first.
+    // Bytes already in the bit buffer come first.
     while left > 0
         && let Some(byte) = bits.take(8)
     {
@@ -306,7 +306,7 @@ fn symbols(
             bits.drop(len);
             return Ok(true);
         } else {
-            // A match has 48 bits at most, all of which are held if they have come.
+            // A match has 48 bits at most; all of them are buffered if they have arrived.
             let &(least, extra) = LENGTHS
                 .get(symbol - END_OF_BLOCK - 1)
                 .ok_or(Unreadable::Corrupted)?;
@@ -365,7 +365,7 @@ impl Text<'_> {
         if distance >= times {
             self.bytes.extend_from_within(from..from + times);
         } else {
-            // It refers to what it writes itself.
+            // The match overlaps its own output.
             for at in from..from + times {
                 self.bytes.push(self.bytes[at]);
             }

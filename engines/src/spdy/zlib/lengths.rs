@@ -73,7 +73,7 @@ impl Lengths {
         }
     }
 
-    /// Takes a symbol of the code for lengths, whose code has `len` bits; false if what belongs to it is not here.
+    /// Takes a symbol of the code for lengths, with a code of `len` bits; false if its extra bits have not arrived.
     fn length(&mut self, symbol: u16, len: u32, bits: &mut Bits) -> Result<bool, Unreadable> {
         let (extra, least) = match symbol {
             0..=15 => (0, 1),

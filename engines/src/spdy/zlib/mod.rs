@@ -33,7 +33,7 @@ impl Tail {
         self.drop_old();
     }
 
-    /// Where that begins to which the next block may refer.
+    /// Start of the text that the next block may refer to.
     fn start(&self) -> usize {
         self.text.len().saturating_sub(self.most)
     }
@@ -43,7 +43,7 @@ impl Tail {
         &self.text[self.start()..]
     }
 
-    /// Drops what is too old: now and then, since all that stays is moved.
+    /// Drops old text. It runs rarely, since it moves the remaining text.
     fn drop_old(&mut self) {
         let most = self.most + SLACK_BYTES;
         if self.text.len() > most {
