@@ -1,9 +1,9 @@
 //! Events and errors of connections in the client role: one vocabulary for all protocols.
 //!
-//! A client of each protocol has the same upper edge: `request` opens an exchange and returns its number, `send` and
-//! `cancel` go on with it, `receive` and `receive_eof` take what comes, `event` returns what it means, `transmit` the
-//! bytes to send, `recycle` takes the memory of heads back; where there are streams, `consumed` opens windows again.
-//! Nothing blocks, and what a server does never panics.
+//! A client of each protocol has the same upper edge. `request` opens an exchange and returns its number; `send`
+//! and `cancel` continue it. `receive` and `receive_eof` take input, `event` returns its meaning, `transmit` the
+//! bytes to send. `recycle` takes back the memory of heads; if there are streams, `consumed` opens windows again.
+//! Nothing blocks, and server input never panics.
 //!
 //! An exchange ends by exactly one of [`Event::End`], [`Event::Reset`] and [`Event::Malformed`], or with its connection by
 //! [`Event::Failed`] or [`Event::Eof`].
@@ -16,7 +16,7 @@ pub use connection::{Connection, Phase, Protocol};
 
 use crate::http::{BodyLength, Fields, ResponseHead, has_control, parse_length};
 
-/// Something the server sent, in order; `ProtocolError` is what can be wrong with a connection of the protocol.
+/// Something the server sent, in order; `ProtocolError` lists the connection errors of the protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<ProtocolError> {
     /// An interim response, 1xx: the response is still to come.
@@ -88,14 +88,15 @@ pub enum Event<ProtocolError> {
         /// Why, as a number of the protocol.
         code: u32,
     },
-    /// The server has broken the connection: what waits to be transmitted is the last, and nothing more is read.
+    /// The server has broken the connection: nothing follows the bytes that wait to be transmitted, and nothing
+    /// more is read.
     Failed(ProtocolError),
     /// The server has closed its side while no exchange was in progress.
     Eof,
 }
 
 impl<ProtocolError> Event<ProtocolError> {
-    /// Converts an event to one whose error is in another form.
+    /// Converts an event to one with another form of error.
     pub fn map_error<Other>(self, form: impl FnOnce(ProtocolError) -> Other) -> Event<Other> {
         match self {
             Self::Failed(error) => Event::Failed(form(error)),
@@ -120,7 +121,7 @@ impl<ProtocolError> Event<ProtocolError> {
 pub struct HeadSize {
     /// Bytes on the wire: of a compressed block, or of status line and fields.
     pub wire_bytes: u64,
-    /// Bytes of names and values; for HTTP/1, where nothing is compressed, those on the wire.
+    /// Bytes of names and values; for HTTP/1, which compresses nothing, those on the wire.
     pub text_bytes: u64,
 }
 
@@ -134,7 +135,7 @@ errors! {
         Field = "server sent an invalid field",
         /// More fields, or longer ones, than the limits allow.
         TooLarge = "server sent too large a head",
-        /// More or less body than `content-length` says, or a `content-length` that is no number.
+        /// The body's length differs from `content-length`, or `content-length` is no number.
         Length = "server sent a body of another length than announced",
         /// More interim responses than the limit allows, or one that ends the stream.
         Interim = "server sent too many interim responses",
@@ -146,7 +147,7 @@ errors! {
 }
 
 errors! {
-    /// Error of a request that cannot be sent; the name of what was refused precedes its text.
+    /// Error of a request that cannot be sent; the name of the refused part precedes its text.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SendError {
         /// As many exchanges are in progress as the connection takes; later it may take another.
@@ -156,7 +157,7 @@ errors! {
         /// A field of a protocol with streams cannot be sent: its name is no token, its value has a control, or it contradicts
         /// the body.
         BadField = "a field cannot be sent",
-        /// The method is no token, or one whose answer the caller is not prepared for.
+        /// The method is no token, or the caller cannot handle its answer.
         BadMethod = "the method cannot be sent",
         /// The request target is empty, or has a blank or a control.
         BadTarget = "the URI is empty, or has a space or a control character",
@@ -182,14 +183,14 @@ errors! {
 /// Treatment of the bytes of response bodies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Bodies {
-    /// They are reported by [`Event::Data`]; windows open as `consumed` says.
+    /// They are reported by [`Event::Data`]; calls of `consumed` open windows.
     #[default]
     Delivered,
     /// They are counted and dropped; windows open by themselves.
     Counted,
 }
 
-/// Heads whose memory is used again.
+/// Spare heads; their memory is reused.
 #[derive(Debug, Default)]
 pub(crate) struct Spares {
     #[allow(clippy::vec_box, reason = "heads move as pointers")]
@@ -214,7 +215,7 @@ impl Spares {
     }
 }
 
-/// Moves bytes to the end of others; where there are none, the memory goes along.
+/// Moves bytes to the end of others; if the target is empty, it takes over the buffer.
 #[inline]
 pub(crate) fn hand_over(from: &mut Vec<u8>, to: &mut Vec<u8>) {
     if to.is_empty() {
@@ -235,7 +236,7 @@ impl Announced {
         self.0 = Some(parse_length(value).filter(|_| !repeated));
     }
 
-    /// The length of the body, or `None` where the field is wrong; `ended`: the message has no body.
+    /// The length of the body, or `None` if the field is invalid; `ended`: the message has no body.
     pub(crate) fn body(self, ended: bool) -> Option<BodyLength> {
         match self.0 {
             Some(length) => length.map(BodyLength::Length),
@@ -247,7 +248,7 @@ impl Announced {
 
 /// Whether a value may be sent: no CR, LF or NUL, by which it could become something else.
 pub(crate) fn is_sendable(value: &[u8]) -> bool {
-    // Nearly no value has a control; where one has, it is looked at byte by byte.
+    // Nearly no value has a control; only such a value is checked byte by byte.
     !has_control(value) || !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
 }
 
@@ -264,7 +265,7 @@ pub(crate) fn parse_status(text: &[u8]) -> Option<u16> {
 pub const MAX_INTERIM: u32 = 100;
 /// Heads that are kept for their memory.
 const MAX_SPARES: usize = 128;
-/// Most text of a head whose memory is kept.
+/// Largest text of a head whose memory is kept.
 const MAX_SPARE_BYTES: usize = 32 << 10;
 
 #[cfg(test)]

@@ -5,12 +5,12 @@
 //! every engine can be fuzzed and run under a virtual clock. `clippy.toml` of this crate forbids the functions that
 //! would break the rule.
 //!
-//! Time is an argument, `now_ms`, of the calls that need it: milliseconds of a clock that does not go back. Where no
-//! such call is due, `tick(now_ms)` moves time on. An engine with timers returns when the next one is due; the timeouts
-//! of a configuration are the driver's.
+//! Time is an argument, `now_ms`, of the calls that need it: milliseconds of a clock that does not go back. If no
+//! such call is due, `tick(now_ms)` advances time. An engine with timers returns the time of the next one; the
+//! timeouts of a configuration belong to the driver.
 //!
 //! - [`http`]: the vocabulary all engines and the server share.
-//! - [`client`]: what all engines in the client role share.
+//! - [`client`]: the common part of all engines in the client role.
 //! - [`beacon`]: measurements of page views.
 //! - [`cgi`]: responses as CGI has them.
 //! - [`scgi`], [`uwsgi`]: requests of these, client role.
@@ -19,10 +19,10 @@
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.
 //! - [`h2`]: HTTP/2, both roles.
 //! - [`memcached`]: the text protocol of memcached, client role.
-//! - [`mux`]: what multiplexed protocols share.
+//! - [`mux`]: the common part of multiplexed protocols.
 //! - [`hpack`]: header compression of HTTP/2.
 //! - [`spdy`]: SPDY/3.1, both roles.
-//! - [`proxy_protocol`]: what a proxy says before a connection's first byte.
+//! - [`proxy_protocol`]: the header that a proxy sends before a connection's first byte.
 #![forbid(unsafe_code)]
 
 #[macro_use]

@@ -1,7 +1,7 @@
-//! The PROXY protocol, versions 1 and 2: what a proxy says of its client before the client's first byte.
+//! The PROXY protocol, versions 1 and 2: a header about the client, sent by a proxy before the client's first byte.
 //!
-//! [`parse`] is given the first bytes of a connection and says how many of them are the header. It is pure and keeps
-//! nothing: give it all that has come, again with more where it asks for more.
+//! [`parse`] takes the first bytes of a connection and returns the length of the header. It is pure and has no
+//! state: pass all received bytes, and again with more if it needs more.
 //!
 //! Absent: writing a header, and the checksum of version 2 (nginx does not check it either).
 //!
@@ -28,14 +28,14 @@ pub struct Header {
 pub struct Parsed {
     /// Bytes of the header; the client's first byte follows.
     pub used: usize,
-    /// Addresses; `None` where the proxy sends none (`UNKNOWN`, `LOCAL`, other families).
+    /// Addresses; `None` if the proxy sends none (`UNKNOWN`, `LOCAL`, other families).
     pub header: Option<Header>,
 }
 
 /// How a header breaks the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// It is neither of both versions, or a line of version 1 that says something else.
+    /// It has neither version, or is a malformed line of version 1.
     Broken,
     /// The signature of version 2 with another version.
     UnknownVersion(u8),
@@ -161,7 +161,7 @@ where
 /// Reason why a field has no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TlvError {
-    /// There is no such field, or it stands behind a broken one.
+    /// There is no such field, or it follows a broken one.
     Absent,
     /// The fields are cut off.
     Broken,

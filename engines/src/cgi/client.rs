@@ -52,7 +52,7 @@ impl Default for RequestOptions {
 /// Part of the response that the next received byte belongs to.
 #[derive(Debug, PartialEq, Eq)]
 enum Receiving {
-    /// Nothing has been asked.
+    /// No request has been sent.
     Idle,
     Head,
     /// A body with a length; `left` is never 0.
@@ -133,8 +133,8 @@ impl Protocol for Cgi {
 }
 
 impl Client {
-    /// Begins the request whose parameters `encode` writes. Its body follows by [`Self::send`] and [`Self::end`]. Returns the
-    /// number of the exchange.
+    /// Begins a request; `encode` writes its parameters. Its body follows by [`Self::send`] and [`Self::end`].
+    /// Returns the number of the exchange.
     ///
     /// # Errors
     /// There has been one, or the parameters cannot be sent; nothing has been sent then.
@@ -172,8 +172,8 @@ impl Client {
         self.protocol.sending = Sending::Ended;
     }
 
-    /// Takes the end of the server's bytes. It ends a body without a length only where it is `whole`: with TLS, where the
-    /// server has said so before it closed.
+    /// Handles the end of the server's bytes. It ends a body without a length only if the end is `whole`: with TLS,
+    /// if the server sent its close alert first.
     pub fn receive_eof(&mut self, whole: bool) {
         match self.protocol.receiving {
             Receiving::Over => {}
@@ -189,7 +189,7 @@ impl Client {
         }
     }
 
-    /// Consumes the head, if that is what comes next; returns how many bytes.
+    /// Consumes bytes of the head, if a head is expected; returns the number of bytes.
     fn advance_head(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         if self.protocol.receiving != Receiving::Head || input.is_empty() {
             return Ok(0);
@@ -232,14 +232,14 @@ impl Client {
         self.end_if_complete();
     }
 
-    /// Takes bytes of a body whose memory goes along.
+    /// Takes a buffer with bytes of a body, including its memory.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
         bytes.truncate(self.take(bytes.len()));
         self.deliver_owned(bytes);
         self.end_if_complete();
     }
 
-    /// Takes up to `len` bytes from what is left of the body; returns how many.
+    /// Takes up to `len` bytes from the rest of the body; returns the number of bytes.
     fn take(&mut self, len: usize) -> usize {
         match &mut self.protocol.receiving {
             Receiving::Length { left } => {
@@ -280,5 +280,5 @@ impl Client {
     }
 }
 
-/// Most bytes of a response head unless the caller says otherwise.
+/// Default maximum of a response head, bytes.
 const HEAD_BYTES: usize = 64 << 10;

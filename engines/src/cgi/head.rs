@@ -1,4 +1,4 @@
-//! A head of CGI from bytes that arrive in any pieces: the parser of HTTP/1 in a mode of its own, and what `Status` says.
+//! A head of CGI from bytes that arrive in any pieces: the HTTP/1 parser in a mode for CGI, and the field `Status`.
 
 use super::ProtocolError;
 use crate::client::parse_status;
@@ -46,7 +46,7 @@ impl HeadParser {
         }
     }
 
-    /// Forgets what has come of a head; the next one has at most `head_bytes`.
+    /// Drops the received part of a head; the next one has at most `head_bytes`.
     pub fn reset(&mut self, head_bytes: usize) {
         self.settings = settings(head_bytes);
         self.parser.reset(&self.settings);
@@ -75,7 +75,7 @@ impl HeadParser {
         let parsed = self.parser.take(spare, &self.settings);
         let parsed = parsed.map_err(ProtocolError::of_head)?;
         let mut head = parsed.head;
-        // What it would frame, no reader of CGI undoes (RFC 3875 section 6.3.4).
+        // No CGI reader decodes a transfer coding (RFC 3875 section 6.3.4).
         if head.body == BodyLength::Unknown {
             return Err(ProtocolError::TransferEncoding);
         }

@@ -1,8 +1,8 @@
 //! Responses as CGI has them, which servers of SCGI, uwsgi and FastCGI send, and connections of the first two.
 //!
-//! A head has fields alone; its status is in the field `Status`. Without one it is 302 where there is a `Location`, else 200.
-//! Servers of SCGI and uwsgi may send a status line of HTTP instead. A body has the length that `Content-Length` says, or
-//! ends with the connection.
+//! A head consists of fields only; its status is in the field `Status`. Without one it is 302 if there is a
+//! `Location`, else 200. Servers of SCGI and uwsgi may send a status line of HTTP instead. `Content-Length` defines
+//! the length of a body; without one it ends with the connection.
 //!
 //! [`Client`] is one connection in the client role with one exchange; [`crate::scgi::request`] and
 //! [`crate::uwsgi::request`] begin that. FastCGI has records of its own and uses [`HeadParser`] alone.

@@ -3,7 +3,7 @@
 use crate::{h1, http::Fault};
 
 errors! {
-    /// One way a server breaks CGI, in nginx's words where it has some; "upstream " precedes them.
+    /// A server's violation of CGI, in nginx's words if it has some; "upstream " precedes them.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProtocolError {
         /// The first line begins with "HTTP/" and is no status line.

@@ -1,7 +1,8 @@
-//! One connection in the client role whose answers come in the order of their requests: HTTP/1, CGI, FastCGI, memcached.
+//! One connection in the client role that receives answers in the order of the requests: HTTP/1, CGI, FastCGI,
+//! memcached.
 //!
-//! A [`Protocol`] encodes requests and decodes what comes; the connection has the bytes and the events between them and the
-//! driver, and whether it can be used again.
+//! A [`Protocol`] encodes requests and decodes input. The connection queues bytes and events between protocol and
+//! driver, and decides whether it can be reused.
 //!
 //! Absent: streams, see [`crate::mux::client`].
 
@@ -30,7 +31,7 @@ pub struct Connection<P: Protocol> {
     pub(crate) spares: Spares,
 }
 
-/// A protocol on a connection: its own state, and the decoding of what comes.
+/// A protocol on a connection: its own state and its decoder.
 pub trait Protocol: fmt::Debug + Sized {
     /// The errors that end a connection.
     type ProtocolError: fmt::Debug;
@@ -43,7 +44,7 @@ pub trait Protocol: fmt::Debug + Sized {
         true
     }
 
-    /// Whether what has come ends with a message of the protocol.
+    /// Whether the input so far ends with a message of the protocol.
     fn is_whole(&self) -> bool {
         true
     }
@@ -59,13 +60,13 @@ pub trait Protocol: fmt::Debug + Sized {
         0
     }
 
-    /// Consumes bytes; returns how many. What is left is a part of a head or of a line.
+    /// Consumes bytes; returns the number. The rest is a part of a head or of a line.
     ///
     /// # Errors
     /// The server breaks the connection.
     fn advance(client: &mut Connection<Self>, input: &[u8]) -> Result<usize, Self::ProtocolError>;
 
-    /// Consumes all of a buffer, whose memory may go along with a body.
+    /// Consumes all of a buffer; a body may take over its memory.
     ///
     /// # Errors
     /// The server breaks the connection.
@@ -84,7 +85,7 @@ pub trait Protocol: fmt::Debug + Sized {
 /// How far the response is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// Nothing has been asked.
+    /// No request has been sent.
     Idle,
     /// The next byte is one of a head, or of the line that has its place.
     Head,
@@ -207,8 +208,8 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Takes bytes from the server, and leaves the buffer empty. Where they are many for its capacity and of a body, but for
-    /// what is around it, the memory goes along with them and the buffer has none left.
+    /// Takes bytes from the server, and leaves the buffer empty. If they fill most of the buffer and belong to a
+    /// body, except for its framing, the event takes over the memory and the buffer has none left.
     pub fn receive_buffer(&mut self, buffer: &mut Vec<u8>) {
         self.note_answer(buffer);
         let is_full = buffer.len() >= buffer.capacity() / 2;
@@ -234,7 +235,7 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Sends what `encode` appends; nothing of that where it fails.
+    /// Sends the bytes that `encode` appends; none of them if it fails.
     pub(crate) fn put_request<T>(
         &mut self,
         encode: impl FnOnce(&mut Vec<u8>) -> Result<T, SendError>,
@@ -250,7 +251,7 @@ impl<P: Protocol> Connection<P> {
         result
     }
 
-    /// A request has been sent whose response comes next; returns its number.
+    /// Opens the exchange of a sent request with the next response; returns its number.
     pub(crate) fn begin_exchange(&mut self, keep: bool) -> u32 {
         self.keep = keep;
         self.has_answer = false;
@@ -260,7 +261,7 @@ impl<P: Protocol> Connection<P> {
         self.stream
     }
 
-    /// Queues the event of a head of `size_bytes`, none of which were compressed.
+    /// Queues the event of a head of `size_bytes`; none of them were compressed.
     pub(crate) fn deliver_head(&mut self, head: Box<ResponseHead>, size_bytes: u64) {
         let stream = self.stream;
         let size = HeadSize {
@@ -285,7 +286,7 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Queues the event of bytes of a body whose memory goes along.
+    /// Queues the event of bytes of a body, including their buffer.
     pub(crate) fn deliver_owned(&mut self, bytes: Vec<u8>) {
         if !bytes.is_empty() {
             self.body_bytes += bytes.len() as u64;
@@ -302,7 +303,7 @@ impl<P: Protocol> Connection<P> {
         });
     }
 
-    /// Queues the event of the end of the connection, where no response is awaited.
+    /// Queues the event of the end of the connection if no response is awaited.
     pub(crate) fn deliver_eof(&mut self) {
         self.keep = false;
         self.events.push_back(Event::Eof);

@@ -1,6 +1,6 @@
 //! Evaluates a response for the queried name: its records, found by way of its aliases.
 //!
-//! Records of other names are passed over: a response cannot tell what was not asked.
+//! Records of other names are skipped: a response cannot answer a question that was not sent.
 //!
 //! Source: RFC 1034, section 3.6.2; RFC 2181, section 10.1.
 
@@ -134,7 +134,7 @@ fn data(message: &[u8], record: &Record, asked: QueryType) -> Result<Option<Data
     }))
 }
 
-/// Joins what the records of one name say; those that are too many are left out.
+/// Joins the data of all records of one name; records beyond the limit are left out.
 fn gather<'a>(
     records: impl Iterator<Item = &'a (Record, Data)> + Clone,
     ttl_s: &mut u32,
@@ -155,7 +155,7 @@ fn gather<'a>(
         Data::Service(service) => Some(service.clone()),
         _ => None,
     });
-    // All of them are of the one type that was asked for.
+    // All of them have the one requested type.
     match data.clone().next()? {
         Data::V4(_) => Some(ResponseData::V4(v4.take(ADDRESSES_MAX).collect())),
         Data::V6(_) => Some(ResponseData::V6(v6.take(ADDRESSES_MAX).collect())),

@@ -1,4 +1,4 @@
-//! One question of a resolver: asked of servers now, or answered and kept.
+//! One question of a resolver: pending at servers, or answered and cached.
 
 use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::rc::Rc;
@@ -48,18 +48,18 @@ impl Entry {
     }
 }
 
-/// A question that servers are asked.
+/// A pending question.
 #[derive(Debug)]
 pub(super) struct Asking {
     /// One query for each type of record.
     pub(super) queries: Vec<Query>,
-    /// The server whose turn it is.
+    /// The server to query now.
     pub(super) server: usize,
-    /// The servers that were asked.
+    /// The servers queried so far.
     pub(super) asked: Vec<usize>,
-    /// Whether the next server was asked before the time because one could not be reached.
+    /// Whether the next server was queried early because one was unreachable.
     pub(super) hurried: bool,
-    /// The servers that could not be reached, where that may end the question.
+    /// The unreachable servers, if they may end the question.
     pub(super) unreached: Vec<usize>,
     /// Waiters; some may have been cancelled.
     pub(super) waiters: Vec<Key>,
@@ -84,7 +84,7 @@ pub(super) struct Query {
 /// State of a query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
-    /// It is in the queue of what is to be sent.
+    /// It is in the queue of queries to send.
     Queued,
     /// It was sent.
     Sent,
@@ -127,7 +127,7 @@ pub(super) enum Cached {
 }
 
 impl Asking {
-    /// A question that is asked of `server` first; `None` where the settings want no record of this kind.
+    /// A question for `server` first; `None` if the settings want no record of this kind.
     pub(super) fn new(
         kind: LookupKind,
         settings: &Settings,
@@ -180,7 +180,7 @@ impl Asking {
 }
 
 impl SoFar {
-    /// Adds what came. As in nginx an error of one type is that of the name, and an alias counts if it came last.
+    /// Adds an answer. As in nginx an error of one type is that of the name, and an alias counts if it came last.
     fn take(&mut self, told: Result<QueryAnswer, Failure>, pending: bool) -> Option<Outcome> {
         let mut alias = None;
         match told {
@@ -219,8 +219,7 @@ impl SoFar {
     }
 }
 
-/// The addresses in the order in which they shall be tried: as they came, or turned by chance where others have had
-/// them before.
+/// The addresses in the order of attempts: as received, or rotated at random if other waiters had them before.
 pub(super) fn ordered(v4: &[Ipv4Addr], v6: &[Ipv6Addr], random: Option<&mut Rng>) -> Vec<IpAddr> {
     let mut list: Vec<IpAddr> = v4.iter().copied().map(IpAddr::V4).collect();
     list.extend(v6.iter().copied().map(IpAddr::V6));

@@ -11,8 +11,8 @@ use super::slab::Key;
 pub enum Subject<'a> {
     /// The addresses of a host.
     Addresses(&'a [u8]),
-    /// The addresses of the hosts that offer a service, by SRV records: `http` stands for `_http._tcp`, what has a dot
-    /// for itself.
+    /// The addresses of the hosts that offer a service, by SRV records: `http` is short for `_http._tcp`, a name
+    /// with a dot is taken verbatim.
     Service {
         /// The service.
         service: &'a [u8],

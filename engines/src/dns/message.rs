@@ -1,7 +1,7 @@
 //! DNS messages: queries out, responses in.
 //!
-//! Of a response the header, the question and the answers are read; what
-//! follows (authority, additional records) is not looked at. Absent: EDNS.
+//! Only the header, the question and the answers of a response are read; the rest (authority, additional records)
+//! is ignored. Absent: EDNS.
 //!
 //! Source: RFC 1035, section 4; RFC 3596; RFC 2782.
 
@@ -40,7 +40,7 @@ impl QueryType {
     }
 }
 
-/// Appends a query, after its length where the transport wants that.
+/// Appends a query, preceded by its length if the transport needs it.
 pub(super) fn encode_query(
     id: u16,
     name: &Name,
@@ -61,7 +61,7 @@ pub(super) fn encode_query(
     out.extend(CLASS_IN.to_be_bytes());
 }
 
-/// A response whose header and question are sound.
+/// A response with a valid header and question.
 #[derive(Debug)]
 pub(super) struct Reply<'m> {
     message: &'m [u8],
@@ -71,9 +71,9 @@ pub(super) struct Reply<'m> {
     pub(super) code: u8,
     /// The answers did not fit.
     pub(super) truncated: bool,
-    /// The name asked for.
+    /// The name in the question.
     pub(super) name: Name,
-    /// The type asked for.
+    /// The type in the question.
     pub(super) kind: QueryType,
     answers: u16,
     answers_at: usize,
@@ -82,15 +82,15 @@ pub(super) struct Reply<'m> {
 /// One record of the answers.
 #[derive(Debug)]
 pub(super) struct Record {
-    /// Whose record it is.
+    /// Name of the record.
     pub(super) owner: Name,
     /// Its type.
     pub(super) kind: u16,
     /// Time to live, in seconds.
     pub(super) ttl_s: u32,
-    /// Where its data is.
+    /// Start of its data.
     pub(super) start: usize,
-    /// Where that ends.
+    /// End of its data.
     pub(super) end: usize,
 }
 
@@ -98,7 +98,7 @@ impl<'m> Reply<'m> {
     /// Reads the header and the question.
     ///
     /// # Errors
-    /// It is no response to a question as this engine asks them.
+    /// [`Refused`] if it is no response to a question of this engine.
     pub(super) fn parse(message: &'m [u8], transport: Transport) -> Result<Self, Refused> {
         let word = |at| word_at(message, at).ok_or(Refused::Short);
         // All of the header is there if its last word is.
@@ -152,7 +152,7 @@ impl<'m> Reply<'m> {
         self.answers == 0
     }
 
-    /// The records of the answers; as many as it says there are.
+    /// The records of the answer section, as many as the header counts.
     ///
     /// # Errors
     /// One of them is broken.
@@ -192,7 +192,7 @@ impl<'m> Reply<'m> {
     }
 }
 
-/// The name of the question and where its type is.
+/// The name of the question and the position of its type.
 fn question(message: &[u8]) -> Result<(Name, usize), Refused> {
     let mut at = HEADER_BYTES;
     loop {
@@ -243,5 +243,5 @@ const FLAGS_CHECKED: u16 = 0xf870;
 const RESPONSE: u16 = 0x8000;
 const RCODE_MASK: u16 = 0x000f;
 const FORMERR: u8 = 1;
-/// REFUSED, the last code that says something of a name.
+/// REFUSED, the last code that concerns a name.
 const RCODE_MAX: u8 = 5;

@@ -2,21 +2,18 @@
 //!
 //! # Contract
 //!
-//! A [`Resolver`] is driven by one caller, in any order of these, none of which
-//! blocks or fails:
+//! One caller drives a [`Resolver`] with these methods, in any order. None of them blocks or fails:
 //!
-//! - [`Resolver::ask`] returns a [`Key`]; one [`Event`] with that key follows,
-//!   at once when the answer is known, else when a server has given it or the
-//!   time is over. [`Resolver::cancel`] takes the question back, and no event
-//!   follows.
-//! - Questions leave by [`Resolver::transmit`], which says to which server and
-//!   over what; servers are numbered as the caller configured them.
+//! - [`Resolver::ask`] returns a [`Key`]. One [`Event`] with that key follows: at once if the answer is cached,
+//!   else on a server's answer or on timeout. [`Resolver::cancel`] withdraws the question, and no event follows.
+//! - Queries leave by [`Resolver::transmit`], which returns the server and the transport; servers are numbered as
+//!   the caller configured them.
 //! - Messages of servers enter by [`Resolver::receive`], one at a time;
 //!   [`Frames`] cuts a TCP stream into messages. A refused message is a value
 //!   for the log and changes nothing.
-//! - [`Resolver::unreachable`] says that a server could not be reached.
-//! - Time is an argument, in milliseconds that never go back:
-//!   [`Resolver::deadline`] says when to call [`Resolver::expire`].
+//! - [`Resolver::unreachable`] reports an unreachable server.
+//! - Time is an argument, in milliseconds that never go back: [`Resolver::deadline`] is the time of the next call
+//!   of [`Resolver::expire`].
 //! - Randomness is an argument, too: `ask` needs some to spread load,
 //!   `transmit` for the number of a query, which must be unpredictable.
 //!   The caller's sockets add a source port to it.
@@ -25,15 +22,14 @@
 //!
 //! # Behaviour
 //!
-//! As nginx: A and AAAA are asked for together and an error of either is that of the name; servers take turns; what is
-//! not answered in 5 s goes to the next server; a truncated answer is asked for again over TCP; aliases are followed 50
-//! deep; errors are not kept, answers for their time to live, and they are dropped when unused for 30 s. Several askers
-//! of one name wait for one query.
+//! As in nginx, A and AAAA are queried together, and an error of either is that of the name. Servers take turns; a
+//! query without answer within 5 s goes to the next server. A truncated answer is queried again over TCP. Aliases
+//! are followed 50 deep. Errors are not cached; answers are cached for their time to live, and dropped if unused
+//! for 30 s. Several waiters for one name share one query.
 //!
-//! Stricter than nginx: an answer counts only from a server that was asked;
-//! compression pointers lead back only; records count only for the name that
-//! was asked for and what its aliases lead to; names, queries and askers are
-//! limited in number.
+//! Stricter than nginx: an answer counts only from a queried server, and compression pointers lead back only.
+//! Records count only for the name in the question and its aliases. Names, queries and waiters are limited in
+//! number.
 //!
 //! Absent: EDNS, DNSSEC, search lists, `/etc/hosts`, the server role.
 //!

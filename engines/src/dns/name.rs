@@ -1,4 +1,4 @@
-//! Domain names: text, wire and what of a message they may refer to.
+//! Domain names: text, wire form and compression pointers.
 //!
 //! A name is kept as it goes on the wire, uncompressed and in lower case, so
 //! that equal names are equal bytes. Labels may hold any byte, as in nginx.
@@ -40,7 +40,7 @@ impl Name {
         Some(Self(wire.into()))
     }
 
-    /// The name under which the name of an address is asked for.
+    /// The name for the reverse lookup of an address.
     ///
     /// Source: RFC 1035, section 3.5; RFC 3596, section 2.5.
     #[must_use]
@@ -70,7 +70,7 @@ impl Name {
         Self(wire.into())
     }
 
-    /// Reads the name at `at`, whose own bytes end before `end`; returns it and where it ends.
+    /// Reads the name at `at`; its own bytes end before `end`. Returns it and its end.
     ///
     /// # Errors
     /// It leaves the message, is longer than a name may be, or its pointers do
@@ -78,8 +78,8 @@ impl Name {
     pub(super) fn read(message: &[u8], at: usize, end: usize) -> Result<(Self, usize), Refused> {
         let mut wire = Vec::new();
         let (mut at, mut end) = (at, end.min(message.len()));
-        // Where the name began, then where its last pointer led: the next has
-        // to lead further back, so that no pointer is followed twice.
+        // Start of the name, then target of its last pointer: the next pointer must lead further back, so that none
+        // is followed twice.
         let mut before = at;
         let mut resume = None;
         let mut pointers = 0;

@@ -36,9 +36,9 @@ pub enum Refused {
     EmptyQuestion,
     /// The question is of another class than IN.
     Class(u16),
-    /// The question is of a type that is never asked for.
+    /// The question has a type that this engine never sends.
     Type(u16),
-    /// The question was not asked, or not of this server.
+    /// The question was not sent, or not to this server.
     Unexpected(Name),
     /// The query has another number.
     Id {
@@ -46,7 +46,7 @@ pub enum Refused {
         id: u16,
         /// The one that was sent.
         expected: u16,
-        /// The name asked for.
+        /// The name in the question.
         name: Name,
     },
     /// A label is of no known kind.
@@ -61,7 +61,7 @@ pub enum Refused {
     RecordClass(u16),
     /// A record's data is not of its type.
     Record(&'static str),
-    /// A record of another type of address than was asked for.
+    /// A record of the address type that was not requested.
     UnexpectedRecord(&'static str),
 }
 

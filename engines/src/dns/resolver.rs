@@ -33,7 +33,7 @@ pub struct Resolver {
     next_server: usize,
 }
 
-/// Whose time is over.
+/// Owner of an expired timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Entry(Key),
@@ -58,8 +58,8 @@ impl Resolver {
         }
     }
 
-    /// Asks. The event with the key comes at once if the answer is known, at the latest after `timeout_ms`; 0 is no
-    /// limit. `chance` is any random number: it spreads load over the addresses of an answer.
+    /// Starts a lookup. The event with the key comes at once if the answer is known, at the latest after
+    /// `timeout_ms`; 0 is no limit. `chance` is any random number: it spreads load over the addresses of an answer.
     pub fn ask(&mut self, now_ms: u64, subject: Subject<'_>, timeout_ms: u64, chance: u64) -> Key {
         self.forget_unused(now_ms);
         let room = self.waiters.len() < WAITING_MAX;
@@ -87,7 +87,7 @@ impl Resolver {
         key
     }
 
-    /// Cancels a question; no event of it follows. A key whose event has been returned does nothing.
+    /// Cancels a question; no event of it follows. No effect if the event of the key has been returned.
     pub fn cancel(&mut self, key: Key) {
         let Some(waiter) = self.waiters.remove(key) else {
             self.events.retain(|event| event.key() != key);
@@ -114,8 +114,8 @@ impl Resolver {
         !self.sends.is_empty()
     }
 
-    /// Writes the next query to `out`, in place of what it has, and says where it goes. Over TCP its length is before
-    /// it. `id` is an unpredictable random number, new for each call.
+    /// Writes the next query to `out`, replacing its content, and returns its route. Over TCP the query follows its
+    /// length. `id` is an unpredictable random number, new for each call.
     pub fn transmit(&mut self, id: u16, out: &mut Vec<u8>) -> Option<Route> {
         while let Some((key, index)) = self.sends.pop_front() {
             let Some(entry) = self.entries.get_mut(key) else {
@@ -141,8 +141,8 @@ impl Resolver {
         None
     }
 
-    /// Says that a server could not be reached: what it was asked goes to the next one, once before the time, or fails where
-    /// the settings say so.
+    /// Reports an unreachable server: its queries go to the next server, once before the timeout, or fail if the
+    /// settings require it.
     pub fn unreachable(&mut self, now_ms: u64, route: Route) {
         let (servers, gives_up) = (self.settings.servers, self.settings.gives_up);
         if servers < 2 && !gives_up {
@@ -182,7 +182,7 @@ impl Resolver {
         })
     }
 
-    /// Whether servers are being asked.
+    /// Whether queries are pending.
     #[must_use]
     pub fn is_asking(&self) -> bool {
         self.asking > 0
@@ -194,7 +194,7 @@ impl Resolver {
         self.timers.first().map(|(at, _)| *at)
     }
 
-    /// Does what is due.
+    /// Handles all timers that are due.
     pub fn expire(&mut self, now_ms: u64) {
         while let Some((at, timer)) = self.timers.first().copied()
             && at <= now_ms
@@ -218,7 +218,7 @@ impl Resolver {
             return self.fail(now_ms, key, Failure::NoServers);
         }
         self.place(now_ms, key, question);
-        // Who has to wait has a limit from here on; who need not is gone already.
+        // The time limit begins here if the waiter must wait; a waiter with a known answer is gone already.
         let Some(waiter) = self.waiters.get_mut(key) else {
             return;
         };
@@ -322,7 +322,7 @@ impl Resolver {
         self.wait_for(key, entry);
     }
 
-    /// The time for an answer is over: the next server is asked, if anybody still waits.
+    /// The time for an answer is over: the next server is queried if there are still waiters.
     fn resend(&mut self, now_ms: u64, key: Key) {
         if self.has_waiters(key) {
             self.ask_next_server(now_ms, key, false);
@@ -340,7 +340,7 @@ impl Resolver {
         matches!(state, State::Asking(asking) if asking.waiters.iter().any(alive))
     }
 
-    /// Sends what is not answered to the server after the one whose turn it was.
+    /// Sends the unanswered queries to the next server.
     fn ask_next_server(&mut self, now_ms: u64, key: Key, hurried: bool) {
         let servers = self.settings.servers;
         let Some(asking) = self.entries.get_mut(key).and_then(Entry::asking_mut) else {
@@ -368,7 +368,7 @@ impl Resolver {
         self.timers.insert((at, Timer::Entry(key)));
     }
 
-    /// Drops an entry, whose waiters have been notified or moved before.
+    /// Drops an entry; its waiters were notified or moved before.
     pub(super) fn remove_entry(&mut self, key: Key) {
         let Some(entry) = self.entries.remove(key) else {
             return;
@@ -429,11 +429,11 @@ fn question(subject: Subject<'_>) -> Option<Question> {
 
 /// Aliases that are followed for one question, as in nginx.
 pub const ALIASES_MAX: usize = 50;
-/// Names that servers are asked for at a time.
+/// Most names with pending queries.
 pub const ASKED_MAX: usize = 4096;
 /// Answers that are kept; the one unused for longest goes first.
 pub const KEPT_MAX: usize = 4096;
-/// Askers, and hosts of services asked for on their behalf, that wait at a time.
+/// Most waiters at a time, including those for the hosts of a service.
 pub const WAITING_MAX: usize = 65_536;
 /// After how long without a use an answer may be dropped, milliseconds; as in nginx.
 const UNUSED_MS: u64 = 30_000;

@@ -10,7 +10,7 @@ use super::event::{Failure, ServiceAddress};
 use super::slab::Key;
 use super::waiter::HostResult;
 
-/// Hosts whose addresses are looked up.
+/// Hosts of a service, during the lookup of their addresses.
 #[derive(Debug)]
 pub(super) struct Hosts {
     hosts: Vec<Host>,

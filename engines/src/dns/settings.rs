@@ -14,13 +14,11 @@ pub struct Settings {
     pub ipv4: bool,
     /// Whether names are resolved to IPv6 addresses.
     pub ipv6: bool,
-    /// After how long without an answer the next server is asked,
-    /// milliseconds.
+    /// Time without an answer until the next server is queried, milliseconds.
     pub resend_ms: u64,
-    /// Whether servers take turns at being asked first; else the first one always is.
+    /// Whether servers take turns as first server; else it is always the first one.
     pub rotate: bool,
-    /// Whether a question fails as soon as no server can be reached; else one of
-    /// them may be there when it is asked again.
+    /// Whether a question fails as soon as no server is reachable; else it is retried, since a server may return.
     pub gives_up: bool,
 }
 

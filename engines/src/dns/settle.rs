@@ -49,7 +49,7 @@ impl Resolver {
         let queued = asking.queries[query].stage == Stage::Queued;
         let outcome = asking.answered(query, told);
         if queued {
-            // The answer to what was sent before came just before it would be sent again.
+            // An earlier copy of the query was answered just before it was sent again.
             self.sends.retain(|send| *send != (key, query));
         }
         if let Some(outcome) = outcome {
@@ -111,7 +111,7 @@ impl Resolver {
         };
         let query = &mut asking.queries[index];
         if query.transport == Transport::Tcp {
-            // A datagram that came late: the stream is asked already.
+            // A late datagram: the query is already pending over TCP.
             return;
         }
         query.transport = Transport::Tcp;
@@ -308,5 +308,5 @@ impl Resolver {
 
 /// Entries that are looked at for the name of a query in an error.
 const LOOKED_AT_MAX: usize = 100;
-/// For how long an error holds where `valid` does not say, milliseconds; as in nginx.
+/// Time that an error is cached if `valid` is not set, milliseconds; as in nginx.
 const FAILED_MS: u64 = 10_000;

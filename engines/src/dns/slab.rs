@@ -40,8 +40,7 @@ impl<T> Slab<T> {
         self.slots.len() - self.free.len()
     }
 
-    /// Adds a value. Slots are limited by what the resolver limits, far below
-    /// 2^32.
+    /// Adds a value. The limits of the resolver keep the slots far below 2^32.
     pub(super) fn insert(&mut self, value: T) -> Key {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Slot {

@@ -2,7 +2,8 @@
 //!
 //! Source: RFC 1035, section 4.2.2; RFC 7766, section 8.
 
-/// Cuts a stream into messages. It holds at most one message that is not whole, and what one read brought behind it.
+/// Cuts a stream into messages. It holds at most one incomplete message, and the bytes that one read brought behind
+/// it.
 #[derive(Debug, Default)]
 pub struct Frames {
     bytes: Vec<u8>,

@@ -22,7 +22,7 @@ pub(super) struct Waiter {
     pub(super) random: Rng,
 }
 
-/// On whose behalf.
+/// Owner of the lookup.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
     /// The caller's.

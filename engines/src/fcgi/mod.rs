@@ -1,16 +1,16 @@
-//! FastCGI 1.0 on one connection, client role: one responder request at a time, whose id on the wire is always 1.
+//! FastCGI 1.0 on one connection, client role: one responder request at a time, always with id 1 on the wire.
 //!
-//! Parameters are sent in one PARAMS record where they fit, and no parameter is split between two records, since servers
-//! parse each record by itself. Bodies go out between record headers without being copied. Input is decoded where it
-//! lies: the content of STDOUT is a CGI response, STDERR becomes notes, END_REQUEST ends the response.
+//! Parameters are sent in one PARAMS record if they fit, and no parameter is split between two records, since
+//! servers parse each record by itself. Bodies are sent between record headers without being copied. Input is
+//! decoded in place: the content of STDOUT is a CGI response, STDERR becomes notes, END_REQUEST ends the response.
 //!
-//! A response is complete by END_REQUEST; where the connection is not to be kept, also by the empty STDOUT record. The end
-//! of the connection completes a response only if all bytes of its `Content-Length` are there, if it has no body, or if
-//! STDOUT has ended: what a killed application leaves is never taken for a whole page. Output behind `Content-Length` ends
-//! the response and the connection.
+//! END_REQUEST completes a response; so does the empty STDOUT record if the connection is not kept. The end of the
+//! connection completes a response only if all bytes of its `Content-Length` arrived, if it has no body, or if
+//! STDOUT has ended: a truncated response of a killed application is never taken for a whole page. Output behind
+//! `Content-Length` ends the response and the connection.
 //!
-//! Absent: the roles authorizer and filter, multiplexing, management records, ABORT_REQUEST (closing the connection says
-//! as much).
+//! Absent: the roles authorizer and filter, multiplexing, management records, ABORT_REQUEST (closing the connection
+//! has the same effect).
 //!
 //! Source: FastCGI Specification 1.0 sections 3 and 5.
 
@@ -55,13 +55,13 @@ pub struct FastCgi {
 /// Part of the response that the next content of STDOUT belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Receiving {
-    /// Nothing has been asked.
+    /// No request has been sent.
     Idle,
     Head,
     Body(Left),
     /// STDOUT has ended, END_REQUEST is to come.
     StdoutEnded,
-    /// The response is complete; what still comes is dropped, and the connection is of no further use.
+    /// The response is complete; further bytes are dropped, and the connection cannot be reused.
     Dropped,
     /// Nothing is read any more.
     Over,
@@ -74,14 +74,14 @@ enum Left {
     Bytes(u64),
     /// As many as come.
     Unknown,
-    /// There is no body; what comes of one is dropped.
+    /// There is no body; bytes of one are dropped.
     NoBody,
 }
 
 /// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
-    /// `left` is 0 where only the end is to come.
+    /// `left` is 0 if only the end is outstanding.
     Counted {
         left: u64,
     },

@@ -15,12 +15,12 @@ pub enum ProtocolError {
     RequestIdHigh(u8),
     /// A record of another request: the low byte of its id.
     RequestIdLow(u8),
-    /// END_REQUEST whose content has not 8 bytes.
+    /// END_REQUEST with a content of other than 8 bytes.
     EndRequestLength(u16),
     /// END_REQUEST before the head is complete; with its protocol status.
     EndRequestInHead(u8),
-    /// END_REQUEST with a protocol status other than FCGI_REQUEST_COMPLETE, where nothing else says that the response is whole:
-    /// 1 (cannot multiplex), 2 (overloaded), 3 (unknown role).
+    /// END_REQUEST with a protocol status other than FCGI_REQUEST_COMPLETE, before the response was known to be
+    /// complete: 1 (cannot multiplex), 2 (overloaded), 3 (unknown role).
     Rejected(u8),
     /// END_REQUEST before as many bytes as the head announces.
     RequestClosed,
@@ -30,7 +30,7 @@ pub enum ProtocolError {
     StdoutAfterEnd,
     /// The head is malformed, too large, or contradicts itself.
     Head(cgi::ProtocolError),
-    /// Bytes that no request has asked for; the response before them, if there was one, is complete.
+    /// Bytes arrived without a request. The response before them, if any, is complete.
     Unasked,
     /// The application has closed the connection before it answered.
     NoResponse,

@@ -1,7 +1,7 @@
 //! Responses, from records that arrive in any pieces.
 //!
-//! A body that fills its buffer is handed on in the memory it was read into, after record headers and padding have been
-//! squeezed out of it.
+//! A body that fills its buffer is passed on in its receive buffer, after record headers and padding were removed
+//! in place.
 //!
 //! Source: FastCGI Specification 1.0 sections 5.3 to 5.5, RFC 3875 section 6.
 
@@ -219,7 +219,7 @@ impl Client {
         Ok(())
     }
 
-    /// Takes content of STDERR. It is reported a record at a time, so that what one write of the application said stays
+    /// Takes content of STDERR. It is reported a record at a time, so that one write of the application stays
     /// together.
     fn stderr(&mut self, bytes: &[u8], left: u16) {
         let room = (STDERR_BYTES as u64).saturating_sub(self.protocol.stderr_bytes);
@@ -281,7 +281,7 @@ impl Client {
     }
 }
 
-/// Where the protocol status is in the content of END_REQUEST.
+/// Offset of the protocol status in the content of END_REQUEST.
 const STATUS_AT: usize = 4;
 /// The protocol status of a request that was served.
 const REQUEST_COMPLETE: u8 = 0;

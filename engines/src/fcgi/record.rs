@@ -36,7 +36,7 @@ pub(super) enum RecordType {
 /// Decodes records that come in any pieces.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Decoder {
-    /// Between records, or in a header of which `len` bytes are known.
+    /// Between records, or in a header with `len` received bytes.
     Header { bytes: [u8; HEADER_BYTES], len: u8 },
     /// `left` is never 0.
     Content {
@@ -111,7 +111,7 @@ impl Decoder {
         }
     }
 
-    /// Looks at what has come of a header; what is wrong shows at its first byte.
+    /// Checks the received part of a header; a fault shows at its first byte.
     fn header<'a>(&mut self) -> Result<Part<'a>, ProtocolError> {
         let Self::Header { bytes, len } = self else {
             return Ok(Part::Nothing);
@@ -129,8 +129,9 @@ impl Decoder {
         Ok(Part::Begin(of, left))
     }
 
-    /// Where the next bytes of `input` are content of STDOUT and nothing else has to be looked at, the range of it: behind
-    /// padding and one header, as far as it is there. The bytes before the end of the range are decoded then.
+    /// Returns the range of STDOUT content at the start of `input`, behind padding and at most one header, as far
+    /// as it has arrived. `None` if other parts must be handled first. The bytes before the end of the range are
+    /// decoded then.
     pub(super) fn stdout(&mut self, input: &[u8]) -> Option<(usize, usize)> {
         let mut next = *self;
         let mut at = 0;
@@ -168,7 +169,7 @@ impl Decoder {
     }
 }
 
-/// Checks the first bytes of a header; returns the type, where it is there.
+/// Checks the first bytes of a header; returns the type if it has arrived.
 fn check(known: &[u8]) -> Result<Option<RecordType>, ProtocolError> {
     if let Some(&version) = known.first()
         && version != VERSION

@@ -13,9 +13,9 @@ use crate::http::{BodyLength, Chunk, Fields};
 pub struct RequestOptions {
     /// Most bytes of a response head.
     pub head_bytes: usize,
-    /// The application is asked to keep the connection open.
+    /// The application should keep the connection open.
     pub keep: bool,
-    /// The length of the body; what exceeds it is not sent.
+    /// The length of the body; bytes beyond it are not sent.
     pub body: BodyLength,
 }
 
@@ -137,7 +137,7 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
             }
         }
         if name.end == value.start {
-            // Who makes parameters writes a value behind its name: one copy for both.
+            // Callers usually store a value directly behind its name: one copy for both.
             out.extend_from_slice(&params.arena[name.start..value.end]);
         } else {
             out.extend_from_slice(&params.arena[name]);
@@ -148,19 +148,19 @@ fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
         close(from, out);
         empty(PARAMS, out);
     } else {
-        // What was begun is the end already.
+        // The empty record opened above is the end already.
         close(from, out);
     }
     Ok(())
 }
 
-/// Begins a PARAMS record; returns where its content begins.
+/// Begins a PARAMS record; returns the start of its content.
 fn open(out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&[0; HEADER_BYTES]);
     out.len()
 }
 
-/// Ends the PARAMS record whose content begins at `from`.
+/// Ends the PARAMS record with content from `from` on.
 fn close(from: usize, out: &mut Vec<u8>) {
     let (header, padding) = record::header(PARAMS, out.len() - from);
     out[from - HEADER_BYTES..from].copy_from_slice(&header);

@@ -15,7 +15,7 @@ pub enum Fault {
     BadIndex,
     /// A Huffman text that is none.
     BadHuffman,
-    /// A table size above what was allowed, or one after a field.
+    /// A table size above the announced limit, or one after a field.
     BadTableSize,
     /// The table size had to be lowered at the beginning of this block and was not.
     MissingTableSize,
@@ -42,7 +42,7 @@ impl<N: Copy + Default> Decoder<N> {
         self.table.size_bytes() + self.name.capacity() + self.value.capacity()
     }
 
-    /// A decoder whose table may have this many bytes; until a peer knows of another size, that is
+    /// A decoder with a table of at most this many bytes; until a peer knows of another size, that is
     /// [`DEFAULT_TABLE_BYTES`](super::DEFAULT_TABLE_BYTES).
     #[must_use]
     pub fn new(allowed_bytes: usize) -> Self {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::ENTRY_OVERHEAD_BYTES;
 
-/// The entries, the latest first, each with what its user noted about it, and the bytes they count.
+/// The entries, the latest first, each with its user's note, and the bytes they count.
 #[derive(Clone, Debug)]
 pub(super) struct Table<N> {
     entries: VecDeque<Entry<N>>,
@@ -64,7 +64,7 @@ impl<N> Table<N> {
         self.max_bytes
     }
 
-    /// Changes the size; what no longer fits goes.
+    /// Changes the size and evicts entries that no longer fit.
     pub(super) fn set_max_bytes(&mut self, max_bytes: usize) {
         self.max_bytes = max_bytes;
         self.evict(0);

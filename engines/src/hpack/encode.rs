@@ -1,8 +1,8 @@
 //! Fields to header blocks.
 //!
-//! Fields that repeat from response to response go into the dynamic table and cost one byte from then on; what differs
-//! each time, or must not be guessed from sizes, is sent as a literal. An entry is found by a hash of name and value,
-//! remembered with the number it was added as.
+//! Fields that repeat from response to response enter the dynamic table and cost one byte from then on. Fields that
+//! differ each time, or must not be guessed from sizes, are sent as literals. An entry is found by a hash of name
+//! and value, stored with its insertion number.
 //!
 //! Source: RFC 7541 sections 6, 7.1.
 
@@ -21,7 +21,7 @@ pub enum Indexing {
     Never,
 }
 
-/// A name in lower case, and where the static table has it.
+/// A name in lower case, and its index in the static table.
 #[derive(Clone, Copy, Debug)]
 pub struct Name<'a> {
     text: &'a [u8],
@@ -75,8 +75,8 @@ impl Encoder {
         self.table.size_bytes()
     }
 
-    /// An encoder that uses at most this many bytes of the peer's table. With `huffman` texts are made shorter where that
-    /// helps, at some cost.
+    /// An encoder that uses at most this many bytes of the peer's table. `huffman` shortens texts if that helps, at
+    /// some CPU cost.
     #[must_use]
     pub fn new(own_max_bytes: usize, huffman: bool) -> Self {
         let bytes = own_max_bytes.min(DEFAULT_TABLE_BYTES);
@@ -104,7 +104,7 @@ impl Encoder {
         self.table.set_max_bytes(bytes);
     }
 
-    /// Begins a block: says what size the table has, where that changed.
+    /// Begins a block with the size of the table, if that changed.
     pub fn begin(&mut self, out: &mut Vec<u8>) {
         if let Some((smallest, last)) = self.resized.take() {
             self.resizes += 1;
@@ -149,7 +149,7 @@ impl Encoder {
         self.named(Name::new(name), value, indexing, out);
     }
 
-    /// Appends a field whose name has been looked up.
+    /// Appends a field with a name that has been looked up.
     #[inline]
     pub fn named(&mut self, name: Name<'_>, value: &[u8], indexing: Indexing, out: &mut Vec<u8>) {
         let hash = hash(name, value);
@@ -264,8 +264,8 @@ fn first_bytes(text: &[u8]) -> u64 {
 }
 
 const STATUS: Name<'_> = Name::new(b":status");
-/// Slots of the index, and entries of each: together more than a table of 4096 bytes holds. Fields of one head that share a
-/// slot push each other out if they are more than it has entries, and are literals then each time.
+/// Slots of the index, and entries of each: together more than a table of 4096 bytes holds. If more fields of one
+/// head share a slot than it has entries, they evict each other and are sent as literals each time.
 const SLOTS: usize = 32;
 const WAYS: usize = 4;
 const MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;

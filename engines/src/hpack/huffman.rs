@@ -5,8 +5,8 @@
 //!
 //! Source: RFC 7541 section 5.2, appendix B.
 
-/// Appends what `input` decodes to; false if it is no Huffman text: a code that is not there, EOS, or padding that is too
-/// long or has a zero (RFC 7541 section 5.2). Output is at most 8/5 of the input.
+/// Decodes `input` and appends the text. False if it is no Huffman text: an unknown code, EOS, or padding that is
+/// too long or has a zero (RFC 7541 section 5.2). Output is at most 8/5 of the input.
 pub(super) fn decode(input: &[u8], out: &mut Vec<u8>) -> bool {
     let mut bits: u64 = 0;
     let mut count: u32 = 0;
@@ -90,7 +90,7 @@ struct Code {
     symbols: [u16; SYMBOLS],
     /// The codes of each length.
     rows: [Row; MAX_LEN as usize + 1],
-    /// By the next eight bits: the symbol whose code they begin with; length 0 where it is longer.
+    /// Indexed by the next eight bits: the symbol of the code at their start; length 0 if the code is longer.
     quick: [Quick; 1 << QUICK_BITS],
 }
 

@@ -9,7 +9,7 @@ pub(super) enum Broken {
     TooLong,
 }
 
-/// Reads an integer whose first byte has `prefix_bits` bits of it; returns the number and how many bytes it has.
+/// Reads an integer with `prefix_bits` bits in its first byte; returns the number and its length in bytes.
 #[inline]
 pub(super) fn decode(input: &[u8], prefix_bits: u32) -> Result<(usize, usize), Broken> {
     let mask = (1_usize << prefix_bits) - 1;

@@ -22,7 +22,7 @@ mod tests;
 pub use decode::{Decoder, Fault};
 pub use encode::{Encoder, Indexing, Name};
 
-/// Size of the dynamic table until a peer says otherwise (RFC 9113 section 6.5.2), bytes.
+/// Size of the dynamic table until a peer changes it (RFC 9113 section 6.5.2), bytes.
 pub const DEFAULT_TABLE_BYTES: usize = 4096;
 /// Overhead of an entry besides its name and value (RFC 7541 section 4.1), in bytes.
 pub const ENTRY_OVERHEAD_BYTES: usize = 32;

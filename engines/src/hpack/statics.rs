@@ -77,7 +77,7 @@ pub(super) const fn of_name(name: &[u8]) -> usize {
     0
 }
 
-/// Index of a pair whose name has `named` as its first entry.
+/// Index of a pair; `named` is the first entry with its name.
 #[inline]
 pub(super) fn of_pair(named: usize, value: &[u8]) -> Option<usize> {
     let first = named.checked_sub(1)?;

@@ -173,7 +173,7 @@ fn a_head_that_repeats_costs_a_byte_a_field_at_every_second() {
             ("vary", "Accept-Encoding", Indexing::Yes),
             ("content-encoding", "gzip", Indexing::Yes),
         ];
-        // What the date has pushed out of the table comes back with the second one.
+        // Entries that the date evicted return with the second block.
         encode(&mut encoder, &fields);
         encode(&mut encoder, &fields);
         assert_eq!(encode(&mut encoder, &fields).len(), fields.len(), "{date}");

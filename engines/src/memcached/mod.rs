@@ -5,17 +5,18 @@
 //!                      END\r\n                                        there is no such key
 //! ```
 //!
-//! A value is reported as an HTTP response: status 200 with `Content-Length`, and the flags as they were sent in the field
-//! `Flags`. Without one the status is 404. The value is as long as its line says; where something else than END follows it,
-//! that is a note, and the connection is of no further use.
+//! A value is reported as an HTTP response: status 200 with `Content-Length`, and the flags verbatim in the field
+//! `Flags`. Without a value the status is 404. The value line defines its length. If anything but END follows it, a
+//! note reports that, and the connection cannot be reused.
 //!
-//! Further requests can be pipelined behind the first, until a byte of an answer has come. Answers come in the order of the
-//! requests, and nothing but the lengths that the server sends divides them: so an answer with others behind it is withheld
-//! until its END is there, and any other input ends the connection before a byte of that answer is reported.
-//! Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last one has nothing behind it and is reported as it comes.
+//! Further requests can be pipelined behind the first, until a byte of an answer has come. Answers come in the
+//! order of the requests; only the lengths sent by the server divide them. So an answer with others behind it is
+//! withheld until its END has arrived, and any other input ends the connection before a byte of that answer is
+//! reported. Such a value has at most [`PIPELINED_VALUE_BYTES`]. The last answer has nothing behind it and is
+//! reported as it arrives.
 //!
-//! Absent: every other command, a `get` of several keys, whose answer does not say which of them were not found in which
-//! order, and the binary protocol.
+//! Absent: every other command, the binary protocol, and a `get` of several keys, since its answer does not
+//! identify the missing ones.
 //!
 //! Source: memcached, doc/protocol.txt, "Retrieval command".
 
@@ -40,9 +41,9 @@ pub type Client = client::Connection<Memcached>;
 /// The state of memcached's protocol on a connection.
 #[derive(Debug, Default)]
 pub struct Memcached {
-    /// The keys that were asked for, one behind the other.
+    /// The requested keys, one behind the other.
     keys: Vec<u8>,
-    /// Where in them those are whose answers are not complete, in the order of their requests.
+    /// Ranges in `keys` of the requests without a complete answer, in the order of the requests.
     asked: VecDeque<Range<usize>>,
     /// Most bytes of the line before the value, with its line end.
     line_bytes: usize,
@@ -54,7 +55,7 @@ pub struct Memcached {
 /// Part of the answer that the next received byte belongs to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Receiving {
-    /// Nothing has been asked.
+    /// No request has been sent.
     #[default]
     Idle,
     ReplyLine,
@@ -62,11 +63,11 @@ enum Receiving {
     Value {
         left: u64,
     },
-    /// The text that follows a value, of which this many bytes have come.
+    /// The text behind a value, with the number of its received bytes.
     Trailer {
         at: usize,
     },
-    /// The response is complete; what still comes is dropped, and the connection is of no further use.
+    /// The response is complete; further bytes are dropped, and the connection cannot be reused.
     Dropped,
     /// Nothing is read any more.
     Over,
@@ -127,7 +128,7 @@ impl Protocol for Memcached {
         let own = &mut client.protocol;
         own.receiving = Receiving::Over;
         own.asked.clear();
-        // Nobody can say any more whose these bytes were.
+        // The bytes can no longer be attributed to a request.
         let told = client.events.len() - own.withheld;
         client.events.truncate(told);
         own.withheld = 0;
@@ -224,7 +225,7 @@ impl Client {
         Ok(Some(lf + 1))
     }
 
-    /// Compares what follows a value; returns how many bytes it took.
+    /// Compares the bytes behind a value with the expected ones; returns the number of bytes taken.
     fn trailer(&mut self, at: usize, input: &[u8]) -> Result<usize, ProtocolError> {
         let expected = &TRAILER[at..];
         let used = expected.len().min(input.len());
@@ -241,8 +242,8 @@ impl Client {
         Ok(used)
     }
 
-    /// Whether the value that is withheld has an END in it: its length may be a lie that takes in the next answer up to its
-    /// end. A value that is like that is asked for again with nothing behind it.
+    /// Whether the withheld value has an END in it: a wrong length may include the next answer up to its end. Such
+    /// a value is requested again with nothing behind it.
     fn has_end_inside(&self) -> bool {
         match self.events.back() {
             Some(Event::Data { bytes, .. }) => {
@@ -273,7 +274,7 @@ impl Client {
         self.take(bytes.len());
     }
 
-    /// Withholds the events behind the first `told` until the end of their answer, where others wait behind it.
+    /// Withholds the events behind the first `told` until the end of their answer, if other answers wait behind it.
     fn withhold(&mut self, told: usize) {
         if self.protocol.is_followed() {
             self.protocol.withheld += self.events.len() - told;
@@ -287,7 +288,7 @@ impl Client {
         self.take(len);
     }
 
-    /// Takes bytes from what is left of the value.
+    /// Takes bytes from the rest of the value.
     fn take(&mut self, bytes: usize) {
         if let Receiving::Value { left } = self.protocol.receiving {
             self.protocol.receiving = match left.saturating_sub(bytes as u64) {

@@ -9,7 +9,7 @@ pub enum ProtocolError {
     LineTooLong,
     /// The first line is neither a value nor the end; `ERROR` and the like among them.
     Response(Box<[u8]>),
-    /// The value of another key: the line, and the key that was asked for.
+    /// The value of another key: the line, and the requested key.
     Key(Box<[u8]>, Box<[u8]>),
     /// The length of the value is no number: the line, and the key.
     Length(Box<[u8]>, Box<[u8]>),
@@ -17,7 +17,7 @@ pub enum ProtocolError {
     Trailer,
     /// With other answers to come behind it, a value is larger than these may wait for.
     ValueTooLarge,
-    /// Bytes that no request has asked for; the response before them, if there was one, is complete.
+    /// Bytes arrived without a request. The response before them, if any, is complete.
     Unasked,
     /// The server has closed the connection before it answered.
     NoResponse,
@@ -26,7 +26,7 @@ pub enum ProtocolError {
 }
 
 impl fmt::Display for ProtocolError {
-    /// In nginx's words, as the log has them; what servers sent is shown without controls.
+    /// In nginx's words, as the log has them; text from servers is shown without controls.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::LineTooLong => out.write_str("upstream sent too big header"),

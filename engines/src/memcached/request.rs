@@ -19,13 +19,13 @@ impl Client {
         Ok(self.begin_exchange(true))
     }
 
-    /// Asks for the value of a further key on a connection that has answered nothing since [`Self::request`]; returns the
+    /// Requests the value of a further key on a connection without any answer since [`Self::request`]; returns the
     /// number of the request.
     ///
     /// # Errors
-    /// Those of [`Self::request`]; the connection is also busy where no request is open, where a byte of an answer has
-    /// come, where [`PIPELINE_MAX`] requests wait, or where a key has more than [`KEY_BYTES`], which servers answer in
-    /// ways of their own.
+    /// Those of [`Self::request`]. The connection is also busy if no request is open, if a byte of an answer has
+    /// come, if [`PIPELINE_MAX`] requests wait, or if a key has more than [`KEY_BYTES`], since servers answer long
+    /// keys differently.
     pub fn pipeline(&mut self, key: &[u8]) -> Result<u32, SendError> {
         if self.is_closed() {
             return Err(SendError::Closed);

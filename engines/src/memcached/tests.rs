@@ -1,4 +1,4 @@
-//! Values, their lines, and what servers say instead.
+//! Values, their lines, and other answers of servers.
 
 use super::*;
 use crate::client::SendError;
@@ -97,7 +97,7 @@ fn a_get_is_sent() {
     assert_eq!(client.request(b"/a%20b", 100), Ok(1));
     assert_eq!(text(&mut client), "get /a%20b\r\n");
     assert_eq!(client.request(b"k", 100), Err(SendError::Busy));
-    // As nginx sends it: only what ends a key is left to be escaped.
+    // As nginx sends it: bytes that end a key are the only ones left to escape.
     let mut client = asked("a\x7f\u{e4}");
     client.receive("VALUE a\x7f\u{e4} 0 0\r\n\r\nEND\r\n".as_bytes());
     assert!(story(&mut client).ends_with("end 0"));
@@ -295,7 +295,7 @@ fn a_line_has_a_limit() {
         }
         assert_eq!(story(&mut client), "upstream sent too big header");
     }
-    // Without a line end, as much as the limit says is enough to know.
+    // Without a line end, the limit decides.
     let mut client = asked_within("k", 20);
     client.receive(&[b'x'; 19]);
     assert_eq!(story(&mut client), "");
