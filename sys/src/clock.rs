@@ -11,7 +11,7 @@ pub fn monotonic_us() -> u64 {
     read_us(ClockId::Monotonic)
 }
 
-/// Microseconds since 1970, which the kernel stamps what it sends with; they may jump.
+/// Microseconds since 1970, the clock of the kernel's send timestamps; it may jump.
 #[must_use]
 pub fn wall_us() -> u64 {
     read_us(ClockId::Realtime)

@@ -12,7 +12,7 @@ use rustix::net::{AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketT
 
 use super::{check, retry};
 
-/// Where a stream goes.
+/// Target of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Address<'a> {
     /// An address and a port.
@@ -24,8 +24,8 @@ pub enum Address<'a> {
 /// Options of the socket of a stream, set before it connects.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The local address; the system chooses the port where it is 0, and only when it knows the server, so that there is a
-    /// range of ports for each server.
+    /// The local address. If its port is 0, the system chooses one only when it knows the server, so that each
+    /// server has a range of ports of its own.
     pub bind: Option<SocketAddr>,
     /// IP_TRANSPARENT: the local address may be any.
     pub transparent: bool,
@@ -68,7 +68,7 @@ pub fn datagram(server: SocketAddr) -> io::Result<OwnedFd> {
 /// A stream to `server`, which may not be connected yet: it becomes writable when it is, or fails.
 ///
 /// # Errors
-/// As `datagram`; `ConnectionRefused` where that is known at once.
+/// As `datagram`; `ConnectionRefused` if that is known at once.
 pub fn stream(server: SocketAddr) -> io::Result<OwnedFd> {
     let socket = open(server, SocketType::STREAM)?;
     match rustix::net::connect(&socket, &server) {
@@ -80,12 +80,13 @@ pub fn stream(server: SocketAddr) -> io::Result<OwnedFd> {
 
 /// A stream with these options, which may not be connected yet. Its client is the one that sends first.
 ///
-/// The acknowledgement that ends the handshake leaves with the first bytes sent, and by itself when 200 ms pass without:
-/// one segment less, and the server is woken once, by the request. What the server answers is acknowledged with a delay, as
-/// on a connection that was idle: [`socket::acknowledge`](crate::socket::acknowledge) waits for none.
+/// The acknowledgement that ends the handshake is sent with the first bytes, or alone after 200 ms without any.
+/// That saves one segment, and the server wakes once, for the request. The server's answer is acknowledged with a
+/// delay, as on an idle connection; [`socket::acknowledge`](crate::socket::acknowledge) avoids the delay.
 ///
 /// # Errors
-/// Those of socket(2), setsockopt(2), bind(2) and connect(2); `WouldBlock` where the backlog of a UNIX-domain socket is full.
+/// Those of socket(2), setsockopt(2), bind(2) and connect(2); `WouldBlock` if the backlog of a UNIX-domain socket
+/// is full.
 pub fn stream_to(
     address: Address<'_>,
     options: &Options,
@@ -275,7 +276,7 @@ mod tests {
         let (_, peer) = listener.accept().expect("accept");
         assert_eq!(peer.ip().to_string(), "127.0.0.9");
         assert!(sockopt::socket_keepalive(&stream).expect("a socket"));
-        // The kernel doubles what it is asked for.
+        // The kernel doubles the requested sizes.
         assert_eq!(sockopt::socket_recv_buffer_size(&stream), Ok(40_000));
         assert_eq!(sockopt::socket_send_buffer_size(&stream), Ok(60_000));
     }
@@ -286,7 +287,7 @@ mod tests {
         let stream = to(&listener, &Options::default());
         assert!(stream.established);
         assert_eq!(send(&stream.socket, b"ask").expect("send"), 3);
-        // Delayed for small pieces until somebody says otherwise, as any socket.
+        // Small pieces are delayed by default, as on any socket.
         assert_eq!(sockopt::tcp_nodelay(&stream.socket), Ok(false));
     }
 
@@ -354,7 +355,7 @@ mod tests {
         assert_eq!(error.call, "bind()");
         assert_eq!(error.error.kind(), io::ErrorKind::AddrNotAvailable);
         options.transparent = true;
-        // Whether that may be set depends on who runs the test.
+        // Permission to set it depends on the user of the test.
         if let Err(error) = stream_to(Address::Inet(address), &options) {
             assert_eq!(error.call, "setsockopt(IP_TRANSPARENT)");
         }
@@ -387,7 +388,7 @@ mod tests {
         assert_eq!(acknowledged(), Some(1));
         send(&stream, b"hello").expect("send");
         served.read_exact(&mut [0; 5]).expect("receive");
-        // An answer acknowledges what was read.
+        // An answer acknowledges the bytes read before.
         served.write_all(b"x").expect("send");
         ready(&stream, Interest::Readable);
         assert_eq!(acknowledged(), Some(6));

@@ -1,7 +1,7 @@
-//! Network devices: their names as the kernel takes them, and what they do in TCP's place.
+//! Network devices: their names as the kernel accepts them, and their TCP offloads.
 //!
-//! The server asks for nothing of this: an emulated link (`link/`) names its devices and changes them, and a report of the
-//! lab says under which offloads it was measured. They are read as whole features, as `ethtool -k` shows them.
+//! The server uses none of this: an emulated link (`link/`) names its devices and changes them, and a report of the
+//! lab records the offloads of its measurement. They are read as whole features, as `ethtool -k` shows them.
 //! Source: netdevice(7), ethtool(8), linux/ethtool.h.
 
 use std::io;
@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use super::check;
 
-/// Segmentation offloads of a device, or of the kernel before it; unknown where it reports none.
+/// Segmentation offloads of a device, or of the kernel before it; unknown if it reports none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offloads {
     /// TCP segmentation offload: the device cuts segments.
@@ -54,13 +54,13 @@ fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut value = Value { command, data };
     request.ifr_ifru.ifru_data = (&raw mut value).cast();
     let socket = any_socket()?;
-    // SAFETY: the descriptor is open, and SIOCETHTOOL reads one ifreq, which is valid for the call; the commands that are
-    // given here read and write one `ethtool_value` where it points to, which is valid for the call as well.
+    // SAFETY: the descriptor is open, and SIOCETHTOOL reads one ifreq, which is valid for the call. The commands
+    // used here read and write one `ethtool_value` at its data pointer, which is valid for the call as well.
     check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCETHTOOL, &raw mut request) })?;
     Ok(value.data)
 }
 
-/// A socket of the calling thread's network, whose devices it names.
+/// A socket in the network of the calling thread, for requests about its devices.
 fn any_socket() -> io::Result<OwnedFd> {
     let (family, kind) = (AddressFamily::INET, SocketType::DGRAM);
     Ok(socket_with(family, kind, SocketFlags::CLOEXEC, None)?)

@@ -56,11 +56,11 @@ pub fn unblocked(command: &mut Command) -> &mut Command {
     unsafe { command.pre_exec(signal::unblock_all) }
 }
 
-/// Has `command` start as the first of a process group of its own, with `fds` as its descriptors from 3 on and no signal
-/// blocked; the kernel kills it when the thread ends that starts it.
+/// Makes `command` start as leader of its own process group, with `fds` as its descriptors from 3 on and no signal
+/// blocked. The kernel kills it when the starting thread ends.
 ///
-/// The descriptors stay open here until `command` is dropped; those past [`PASSED_MAX`] are not passed. What the program starts
-/// itself is not killed by the kernel: its group has its number, for [`process::kill_group`].
+/// The descriptors stay open here until `command` is dropped; those past [`PASSED_MAX`] are not passed. The kernel
+/// does not kill children of the program: they are in its group, for [`process::kill_group`].
 pub fn attached(command: &mut Command, fds: Vec<OwnedFd>) -> &mut Command {
     command.process_group(0);
     let parent = process::id();
@@ -69,8 +69,9 @@ pub fn attached(command: &mut Command, fds: Vec<OwnedFd>) -> &mut Command {
         if process::parent_id() != parent {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
-        // A descriptor to pass may lie where another one is to go: all are moved out of the way first. Nothing else that is
-        // needed lies there, because these descriptors, or those that had their numbers, are open while the program is started.
+        // A descriptor to pass may have the target number of another: all are moved out of the way first. No other
+        // needed descriptor has such a number, because these descriptors, or their predecessors with these numbers,
+        // are open while the program is started.
         let behind = FIRST_PASSED + fds.len() as libc::c_int;
         let mut moved = [-1; PASSED_MAX];
         for (fd, moved) in fds.iter().zip(&mut moved) {
@@ -79,7 +80,7 @@ pub fn attached(command: &mut Command, fds: Vec<OwnedFd>) -> &mut Command {
             *moved = check(unsafe { libc::fcntl(fd, libc::F_DUPFD_CLOEXEC, behind) })?;
         }
         for (moved, number) in moved.iter().zip(FIRST_PASSED..behind) {
-            // SAFETY: the call takes numbers; in this process, which is about to be replaced, nobody owns them.
+            // SAFETY: the call takes numbers; in this process, which is about to be replaced, they have no owners.
             check(unsafe { libc::dup2(*moved, number) })?;
         }
         signal::unblock_all()

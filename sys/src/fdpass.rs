@@ -1,10 +1,9 @@
 //! Messages of any size with any number of descriptors over a UNIX-domain stream pair.
 //!
-//! A message is a header (the payload's length and the number of descriptors), the descriptors in
-//! batches that each ride on one byte, and the payload. A stream keeps the descriptors of one batch
-//! from being read with another's byte, so both sides always agree on what belongs where.
-//! Both ends are blocking; a time limit keeps a peer that stopped reading, or reads little by little, from holding its
-//! partner. Source: unix(7), SCM_RIGHTS.
+//! A message is a header (the payload's length and the number of descriptors), the descriptors in batches with one
+//! byte each, and the payload. A stream keeps the descriptors of one batch from being read with another's byte, so
+//! both sides always match descriptors to messages. Both ends are blocking; a time limit keeps a stalled or slow
+//! peer from blocking its partner. Source: unix(7), SCM_RIGHTS.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -67,7 +66,7 @@ pub fn send_bytes(socket: impl AsFd, bytes: &[u8]) -> io::Result<()> {
     send_all(socket.as_fd(), bytes, None)
 }
 
-/// Receives bytes without waiting; none where there are none yet. Descriptors that came with them are dropped.
+/// Receives bytes without waiting; `None` if there are none yet. Descriptors that came with them are dropped.
 ///
 /// # Errors
 /// The socket's.
@@ -193,7 +192,7 @@ fn receive_batch(socket: BorrowedFd<'_>, fds: &mut Vec<OwnedFd>) -> io::Result<(
 fn send_all(socket: BorrowedFd<'_>, mut bytes: &[u8], until: Option<Instant>) -> io::Result<()> {
     while !bytes.is_empty() {
         wait_until(socket, until)?;
-        // A call waits anew for each part of what it is given: in small pieces the time that is left holds.
+        // The kernel restarts the timeout for each part of a call; small pieces enforce the remaining time.
         let piece = &bytes[..bytes.len().min(PIECE_BYTES)];
         let sent = timed(retry(|| {
             rustix::net::send(socket, piece, SendFlags::NOSIGNAL)

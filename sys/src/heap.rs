@@ -1,4 +1,4 @@
-//! Memory of this process as the kernel counts it, and giving back what the allocator keeps.
+//! Memory of this process as the kernel counts it, and the release of the allocator's free memory.
 
 use std::fs::File;
 use std::io;
@@ -50,8 +50,9 @@ fn page_bytes() -> u64 {
     u64::try_from(bytes).unwrap_or(4096)
 }
 
-/// Fixes the thresholds of the allocator: free memory at the end of a thread's part of the heap returns to the kernel from 1 MiB
-/// on, and blocks from 4 MiB on are mapped one by one. What `GLIBC_TUNABLES` says of the two does not count any more.
+/// Fixes the thresholds of the allocator: free memory at the end of a thread's part of the heap returns to the
+/// kernel from 1 MiB on, and blocks from 4 MiB on are mapped one by one. Values of `GLIBC_TUNABLES` for the two
+/// have no effect any more.
 ///
 /// glibc's own thresholds rise with the largest block that was freed, up to 64 and 32 MiB: how much a freed configuration
 /// leaves behind would be a matter of chance. Source: mallopt(3).

@@ -1,8 +1,8 @@
-//! Hosts by name, as the system knows them: files, DNS, whatever `nsswitch.conf` says.
+//! Hosts by name, as the system resolves them: files, DNS and other sources of `nsswitch.conf`.
 //!
-//! It blocks, so it is for reading a configuration and for nothing that serves. IPv6 addresses are
-//! given only where the machine has one of its own, IPv4 ones likewise, so that a server does not
-//! listen where it cannot. Source: getaddrinfo(3), `AI_ADDRCONFIG`.
+//! It blocks, so only code that reads a configuration may use it, never a serving thread. IPv6 addresses are
+//! returned only if the machine has an IPv6 address, IPv4 ones likewise, so that a server does not listen on an
+//! unavailable family. Source: getaddrinfo(3), `AI_ADDRCONFIG`.
 
 use std::ffi::CString;
 use std::io;
@@ -37,9 +37,9 @@ pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
     let mut found = Vec::new();
     let mut next = list;
     while !next.is_null() {
-        // SAFETY: the call succeeded, so the list and what it leads to are valid until it is freed.
+        // SAFETY: the call succeeded, so the list and its contents are valid until it is freed.
         let entry = unsafe { &*next };
-        // SAFETY: as above; `ai_family` says what `ai_addr` points to.
+        // SAFETY: as above; `ai_family` is the family of the address at `ai_addr`.
         found.extend(unsafe { address(entry) });
         next = entry.ai_next;
     }
@@ -51,11 +51,11 @@ pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
 /// The address of an entry, if it is of a family that is used here.
 ///
 /// # Safety
-/// `ai_addr` points to an address of the family that `ai_family` says.
+/// `ai_addr` must point to an address of the family in `ai_family`.
 unsafe fn address(entry: &libc::addrinfo) -> Option<IpAddr> {
     match entry.ai_family {
         libc::AF_INET => {
-            // SAFETY: the caller promises that this is what it points to; the copy needs no alignment.
+            // SAFETY: the caller guarantees this type of the target; the copy needs no alignment.
             let socket: libc::sockaddr_in =
                 unsafe { entry.ai_addr.cast::<libc::sockaddr_in>().read_unaligned() };
             let octets = socket.sin_addr.s_addr.to_ne_bytes();
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn what_no_host_can_be_is_not_found() {
-        // A label of 64 bytes, which is refused before anybody is asked.
+        // A label of 64 bytes, which is refused before any query.
         let name = format!("{}.invalid", "a".repeat(64));
         let error = addresses(&name).expect_err("no host");
         assert_eq!(error.kind(), io::ErrorKind::NotFound);

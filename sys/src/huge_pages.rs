@@ -1,8 +1,8 @@
 //! Huge pages under memory that is read at random.
 //!
-//! Of a page among many thousand the processor has no translation. To find it costs a hundred nanoseconds, and up to some
-//! microseconds in a virtual machine, where each step of that is itself translated. Under one huge page of 2 MiB lie 512 of
-//! 4 KiB, so that the translations of much memory fit into the processor.
+//! Among many thousand pages the processor lacks the translation of most. A lookup costs a hundred nanoseconds, and
+//! up to some microseconds in a virtual machine, which translates each step again. One huge page of 2 MiB covers
+//! 512 of 4 KiB, so that the translations of much memory fit into the processor.
 //!
 //! Source: Linux kernel documentation, "Transparent Hugepage Support"; madvise(2), `MADV_COLLAPSE`; mincore(2).
 
@@ -14,7 +14,7 @@ use std::ffi::c_void;
 pub struct Blocks(BTreeSet<usize>);
 
 impl Blocks {
-    /// Adds the blocks that a value lies in.
+    /// Adds the blocks of a value.
     pub fn add<T: ?Sized>(&mut self, value: &T) {
         let first = std::ptr::from_ref(value).cast::<u8>().addr();
         let last = first + size_of_val(value).max(1) - 1;
@@ -33,10 +33,10 @@ impl Blocks {
         self.0.is_empty()
     }
 
-    /// Puts huge pages under the blocks that are in use nearly whole, [`PAGES_LEAST`] of their pages at least; returns how many
-    /// have one then. The kernel copies each block, for which it takes 0.3 ms, and a few where the host of a virtual machine
-    /// has to find the memory first; who reads the block waits for that. Nothing is done where the kernel is set to have no
-    /// huge pages, or cannot put any (before Linux 6.1).
+    /// Puts huge pages under nearly full blocks, those with at least [`PAGES_LEAST`] pages in use; returns the
+    /// number of blocks with a huge page. The kernel copies each block in 0.3 ms, or a few ms if the host of a
+    /// virtual machine must find the memory first; readers of the block wait meanwhile. Nothing is done if huge
+    /// pages are off in the kernel, or unsupported (before Linux 6.1).
     pub fn collapse(&self) -> usize {
         if !is_allowed() {
             return 0;
@@ -55,8 +55,8 @@ fn is_allowed() -> bool {
 /// Whether most pages of a block are in memory.
 fn is_filled(at: usize) -> bool {
     let mut pages = [0_u8; PAGES];
-    // SAFETY: the kernel writes a byte for each page, of which a block has as many as the array, or fewer where they are
-    // larger; it reads nothing at the address, and says ENOMEM where nothing is mapped.
+    // SAFETY: the kernel writes one byte for each page. A block has at most as many pages as the array has bytes
+    // (fewer if pages are larger). It reads nothing at the address, and returns ENOMEM if nothing is mapped.
     let result = unsafe { libc::mincore(block(at), BLOCK_BYTES, pages.as_mut_ptr()) };
     let filled = pages.iter().filter(|page| **page & 1 != 0).count();
     result == 0 && filled >= PAGES_LEAST
@@ -64,8 +64,8 @@ fn is_filled(at: usize) -> bool {
 
 /// Puts a huge page under a block.
 fn collapse(at: usize) -> bool {
-    // SAFETY: this changes which physical memory lies under the block, not what it contains; where nothing is mapped, or
-    // something that cannot lie on a huge page, the kernel refuses.
+    // SAFETY: this changes the physical memory under the block, not its content. The kernel refuses if nothing is
+    // mapped, or if the mapping cannot use huge pages.
     unsafe { libc::madvise(block(at), BLOCK_BYTES, libc::MADV_COLLAPSE) == 0 }
 }
 
@@ -74,7 +74,7 @@ fn block(at: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(at)
 }
 
-/// Bytes of a huge page where pages have 4 KiB.
+/// Bytes of a huge page, for pages of 4 KiB.
 pub const BLOCK_BYTES: usize = 2 << 20;
 /// Pages of a block.
 const PAGES: usize = BLOCK_BYTES / 4096;
@@ -116,8 +116,8 @@ mod tests {
         assert_eq!(blocks.len(), 3);
     }
 
-    /// A block with the fewest pages, one with one page less, one of which nothing is mapped, and one that shows whether this
-    /// kernel makes huge pages.
+    /// A block with the fewest pages, one with one page less, one without any mapping, and one that shows whether
+    /// this kernel makes huge pages.
     #[test]
     fn blocks_that_are_filled_lie_on_huge_pages_and_contain_what_they_did() {
         let (mut memory, offset) = with_block(3);

@@ -41,8 +41,8 @@ pub fn lookup_group(name: &str) -> io::Result<Option<u32>> {
     lookup(name, libc::getgrnam_r, |record| record.gr_gid)
 }
 
-/// A call that fills a record of type `T`: the name, the record, space for what it points to and its length, and a pointer
-/// to the record if it was found.
+/// A call that fills a record of type `T`: the name, the record, space for the targets of its pointers and its
+/// length, and a pointer to the record if it was found.
 type Lookup<T> = unsafe extern "C" fn(
     *const libc::c_char,
     *mut T,
@@ -51,7 +51,7 @@ type Lookup<T> = unsafe extern "C" fn(
     *mut *mut T,
 ) -> libc::c_int;
 
-/// Finds the record of a name and reads it while what it points to is there; `T` is libc's type of it.
+/// Finds the record of a name and reads it while the targets of its pointers are valid; `T` is libc's type of it.
 fn lookup<T, R>(name: &str, call: Lookup<T>, read: fn(&T) -> R) -> io::Result<Option<R>> {
     let name = CString::new(name)?;
     let mut space = vec![0; RECORD_BYTES];
@@ -103,8 +103,8 @@ pub struct BecomeError {
 /// rights it may keep CAP_NET_RAW, by which sockets are bound to addresses that are not local (IP_TRANSPARENT).
 ///
 /// # Errors
-/// The step that failed. Only `initgroups` failing is not fatal, as in nginx, and only where the process is left without
-/// the groups it had; the user has changed then.
+/// The step that failed. Only a failure of `initgroups` is not fatal, as in nginx, and only if the process has lost
+/// its former groups; the user has changed then.
 pub fn become_user(uid: u32, gid: u32, name: &str, keep_net_raw: bool) -> Result<(), BecomeError> {
     let failed = |call: String, fatal| move |error| BecomeError { call, error, fatal };
     // SAFETY: the call takes a number.
@@ -113,14 +113,14 @@ pub fn become_user(uid: u32, gid: u32, name: &str, keep_net_raw: bool) -> Result
     // Root's own groups must not stay, but with root.
     if groups.is_err() && uid != 0 {
         let none = std::ptr::null();
-        // SAFETY: no group is read from the pointer where there are none.
+        // SAFETY: with a count of 0 no group is read from the pointer.
         if let Err(error) = check(unsafe { libc::setgroups(0, none) }) {
             return Err(failed(format!("initgroups({name}, {gid})"), true)(
                 groups.err().unwrap_or(error),
             ));
         }
     }
-    // Who stays root has that right and all others.
+    // A root process has that right and all others.
     let keep_net_raw = keep_net_raw && uid != 0;
     if keep_net_raw {
         let kept = set_keep_capabilities(true).map_err(io::Error::from);

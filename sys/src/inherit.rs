@@ -17,7 +17,7 @@ use rustix::net::{AddressFamily, SocketAddrAny, SocketAddrUnix, SocketType, sock
 use super::check;
 use super::socket::is_multipath;
 
-/// Where a socket is bound.
+/// Local address of a socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LocalAddr {
     /// An IPv4 or IPv6 address and port.
@@ -31,7 +31,7 @@ pub enum LocalAddr {
 pub struct Inherited {
     /// The socket, closed on exec from now on.
     pub socket: OwnedFd,
-    /// Where it is bound; `None` for a family that no `listen` names, or a socket without a path.
+    /// Its local address; `None` for a family unknown to `listen`, or a socket without a path.
     pub address: Option<LocalAddr>,
     /// It takes stream connections.
     pub listens: bool,
@@ -44,8 +44,8 @@ pub struct Inherited {
 /// Takes over the socket with this number; a listening one becomes non-blocking.
 ///
 /// # Errors
-/// EBADF for a number that is not open, is a standard stream or was opened by this process; ENOTSOCK for
-/// what is no socket. Neither is touched.
+/// EBADF for a number that is not open, is a standard stream or was opened by this process; ENOTSOCK for a
+/// descriptor that is no socket. Neither is touched.
 pub fn adopt(number: i32) -> io::Result<Inherited> {
     // SAFETY: the call takes numbers, and one that is not open is an error.
     let flags = check(unsafe { libc::fcntl(number, libc::F_GETFD) })?;
@@ -155,7 +155,7 @@ mod tests {
         assert_eq!(code(own.as_raw_fd()), Some(libc::EBADF));
         let file = left_open(File::open("/dev/null").expect("open"));
         assert_eq!(code(file), Some(libc::ENOTSOCK));
-        // SAFETY: `left_open` gave the number up, and nobody else owns it.
+        // SAFETY: `left_open` gave the number up, and it has no other owner.
         drop(unsafe { OwnedFd::from_raw_fd(file) });
     }
 }

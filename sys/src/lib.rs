@@ -1,9 +1,9 @@
 //! The operating system, in the fewest calls that a server needs; the only `unsafe` of the project.
 //!
-//! Every function here takes and returns owned or borrowed descriptors and `io::Result`; rustix makes the calls it has,
-//! libc the rest. Linux only. Nothing here knows a protocol or a configuration, and no other crate of the workspace.
-//! `namespace`, `mount`, `tun` and `device` are there for emulated links (`link/`) and the lab alone: all `unsafe` is kept
-//! in one crate, and what the server does not call is not in its binary.
+//! Every function here takes and returns owned or borrowed descriptors and `io::Result`. rustix makes the calls it
+//! supports, libc the rest. Linux only. Nothing here knows a protocol, a configuration or another crate of the
+//! workspace. `namespace`, `mount`, `tun` and `device` serve only emulated links (`link/`) and the lab: all
+//! `unsafe` is kept in one crate, and unused functions are not linked into the server.
 
 pub mod clock;
 pub mod connect;

@@ -11,7 +11,7 @@ use rustix::mount::{
     MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
 };
 
-/// Has what is mounted here from now on stay here; what the machine mounts still comes.
+/// Makes later mounts of this process private; mounts of the machine still appear here.
 ///
 /// # Errors
 /// The mounts are not this process's own.
@@ -42,7 +42,7 @@ pub fn cover(path: &Path, content: &[u8], folder: &Path) -> io::Result<()> {
         let bound = mount_bind(&cover, path);
         bound.map_err(io::Error::from)
     });
-    // What is bound keeps the memory; the folder is as before.
+    // The bind mount keeps the memory alive; the folder is as before.
     unmount(folder, UnmountFlags::DETACH)?;
     covered
 }

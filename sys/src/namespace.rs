@@ -1,9 +1,9 @@
 //! Namespaces without names: each lives as long as a descriptor or a process refers to it.
 //!
-//! The server needs none; an emulated link (`link/`) joins two networks. A namespace that `ip netns` lists would
-//! outlive a test that is killed, so none is ever named. A process may also leave its children a namespace of
-//! processes, all of which the kernel ends with the first of them, and may be its own administrator there without
-//! being one of the machine. Source: network_namespaces(7), pid_namespaces(7), user_namespaces(7), setns(2).
+//! The server needs none; an emulated link (`link/`) joins two networks. A namespace listed by `ip netns` would
+//! outlive a killed test, so none is ever named. A process may also create a PID namespace for its children; the
+//! kernel ends all of them with the first. It may be administrator there without being one of the machine. Source:
+//! network_namespaces(7), pid_namespaces(7), user_namespaces(7), setns(2).
 
 use std::fs::{self, File};
 use std::io;
@@ -48,7 +48,7 @@ impl Network {
         Ok(Self { namespace })
     }
 
-    /// Moves the calling thread there; what it opens and starts from now on is there as well.
+    /// Moves the calling thread there, and with it everything that it opens and starts from now on.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_SYS_ADMIN.
@@ -79,9 +79,9 @@ pub enum Rights {
     Own,
 }
 
-/// Moves the calling process, which must have one thread, to mounts of its own, and the children it forks from now on to
-/// a namespace of processes: when the first of them ends, the kernel ends all others. Without CAP_SYS_ADMIN both are
-/// of a new user namespace, in which user and group keep their numbers.
+/// Moves the calling process, which must have one thread, to a mount namespace of its own, and its later children
+/// to a PID namespace: when the first of them ends, the kernel ends all others. Without CAP_SYS_ADMIN both are of a
+/// new user namespace, in which user and group keep their numbers.
 ///
 /// # Errors
 /// Neither is allowed on this machine.
@@ -96,7 +96,7 @@ pub fn isolate() -> io::Result<Rights> {
     let (user, group) = (user.as_raw(), group.as_raw());
     // SAFETY: as above.
     unsafe { rustix::thread::unshare_unsafe(flags | UnshareFlags::NEWUSER) }?;
-    // Without it nobody but an administrator may map groups: user_namespaces(7).
+    // Without it only an administrator may map groups: user_namespaces(7).
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
     fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
@@ -117,13 +117,13 @@ pub fn hand_network_rights_on() -> io::Result<()> {
     )?)
 }
 
-/// Takes back from the calling thread what [`hand_network_rights_on`] gave.
+/// Removes the rights of [`hand_network_rights_on`] from the calling thread.
 ///
 /// # Errors
 /// None is known.
 pub fn keep_network_rights() -> io::Result<()> {
     let mut sets = rustix::thread::capabilities(None)?;
-    // The kernel takes what is not inheritable out of the ambient set as well.
+    // The kernel removes capabilities that are not inheritable from the ambient set as well.
     sets.inheritable -= CapabilitySet::NET_ADMIN;
     Ok(rustix::thread::set_capabilities(None, sets)?)
 }

@@ -72,7 +72,7 @@ pub fn monotonic_us() -> u64 {
 /// The variable that names the manager's socket.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
-/// Time for which a manager whose queue is full may block the supervisor.
+/// Longest time that a manager with a full queue may block the supervisor.
 pub const SEND_TIMEOUT: Duration = Duration::from_secs(1);
 
 #[cfg(test)]

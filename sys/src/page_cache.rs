@@ -1,8 +1,8 @@
-//! Files as far as they are in the page cache: what can be read without waiting for a disk, and bringing the rest in.
+//! The cached part of files: which bytes can be read without waiting for a disk, and loading of the rest.
 //!
-//! A serving thread asks before it reads; another thread [`load`]s what is missing. Whether a page is there is known by
-//! RWF_NOWAIT alone: mincore and cachestat tell it to the owner of a file only. A file system without RWF_NOWAIT counts as
-//! one whose pages are all there.
+//! A serving thread checks before it reads; another thread [`load`]s missing pages. Only RWF_NOWAIT reveals whether
+//! a page is cached: mincore and cachestat answer only the owner of a file. A file system without RWF_NOWAIT is
+//! treated as fully cached.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};
@@ -14,7 +14,7 @@ use rustix::io::{Errno, ReadWriteFlags};
 use super::retry;
 use super::socket::{append_at, read_at};
 
-/// Whether a read of the byte at `offset` would not wait; true also where the kernel cannot say.
+/// Whether a read of the byte at `offset` would not wait; also true if the kernel cannot tell.
 #[must_use]
 pub fn is_cached(file: impl AsFd, offset: u64) -> bool {
     let read = retry(|| {
@@ -59,7 +59,7 @@ pub fn append_cached(
     };
     let at = libc::off_t::try_from(offset).map_err(|_| io::ErrorKind::InvalidInput)?;
     let fd = file.as_fd().as_raw_fd();
-    // The function of the C library is a point where a thread may be cancelled, which costs a tenth of the call.
+    // The C library's function is a thread cancellation point, which costs a tenth of the call.
     let call = libc::SYS_preadv2;
     // SAFETY: `room` is one iovec over `len` bytes of spare capacity, which `reserve` made and which live through the call; the
     // second half of the offset is for systems of 32 bits.
@@ -74,7 +74,7 @@ pub fn append_cached(
     }
     let error = io::Error::last_os_error();
     match read {
-        // The file ends here, or a page is missing behind what was read.
+        // The file ends here, or a page is missing behind the bytes read.
         0.. if is_cached(&file, offset + read as u64) => append_at(file, offset, len as u64, bytes),
         0.. => Err(io::ErrorKind::WouldBlock.into()),
         _ if error.kind() == io::ErrorKind::WouldBlock => Err(error),
@@ -117,7 +117,7 @@ pub fn load(file: impl AsFd, offset: u64, len: u64) -> io::Result<u64> {
     Ok(loaded)
 }
 
-/// Bytes of one read where pages cannot be moved to the null device.
+/// Bytes of one read if pages cannot be spliced to the null device.
 const SCRATCH_BYTES: usize = 64 << 10;
 
 #[cfg(test)]
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(load(&file, 200_000, 1).ok(), Some(0));
     }
 
-    /// Whether the pages go is for the kernel to decide: only what follows from their absence is claimed.
+    /// The kernel decides whether to evict the pages: only consequences of their absence are asserted.
     #[test]
     fn what_was_dropped_is_missing_until_it_is_loaded() {
         let file = file(4 << 20);

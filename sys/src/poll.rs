@@ -41,7 +41,8 @@ pub struct Ready {
     pub writable: bool,
     /// The peer closed its side, or the socket failed (RDHUP, HUP, ERR).
     pub closed: bool,
-    /// The peer closed its side, and the socket is whole: what can be read ends with the stream's end (RDHUP alone).
+    /// The peer closed its side, and the socket is whole: the readable bytes end with the stream's end (RDHUP
+    /// alone).
     pub eof: bool,
 }
 
@@ -93,8 +94,8 @@ impl Poller {
         )?)
     }
 
-    /// Changes token and interest; with an edge-triggered interest, what is ready now is reported again.
-    /// An exclusive registration cannot be changed.
+    /// Changes token and interest; with an edge-triggered interest, current readiness is reported again. An
+    /// exclusive registration cannot be changed.
     ///
     /// # Errors
     /// `fd` is not registered.
@@ -235,7 +236,7 @@ fn ready(event: epoll::Event) -> Ready {
     }
 }
 
-/// Longer waits are cut to this, which is what fits epoll_wait's milliseconds.
+/// Longer waits are cut to this, the limit of epoll_wait's milliseconds.
 const TIMEOUT_MS_MAX: u64 = i32::MAX as u64;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
 //! Asking the processor for memory ahead of its use.
 
-/// Asks for the memory of a value, up to [`BYTES_MAX`] bytes from its beginning, and waits for none of it. Processors other
-/// than x86-64 are not asked.
+/// Prefetches the memory of a value, up to [`BYTES_MAX`] bytes from its beginning, without waiting. No effect on
+/// processors other than x86-64.
 #[inline]
 pub fn prefetch<T: ?Sized>(value: &T) {
     let len = size_of_val(value).min(BYTES_MAX);
     prefetch_at(std::ptr::from_ref(value).cast(), len);
 }
 
-/// Asks for the first `most` bytes, as [`prefetch`] does.
+/// Prefetches the first `most` bytes, like [`prefetch`].
 #[inline]
 pub fn prefetch_bytes(bytes: &[u8], most: usize) {
     prefetch_at(bytes.as_ptr(), bytes.len().min(most));
@@ -29,8 +29,8 @@ fn prefetch_at(begin: *const u8, len: usize) {
     let _ = (begin, len);
 }
 
-/// The most that is asked for of a value, bytes: of a longer one that is read in order, the processor fetches the rest by
-/// itself.
+/// Most bytes prefetched of a value: the processor itself prefetches the rest of a longer one that is read in
+/// order.
 pub const BYTES_MAX: usize = 512;
 
 /// Size of a line of the cache, bytes.
@@ -41,7 +41,7 @@ const LINE_BYTES: usize = 64;
 mod tests {
     use super::*;
 
-    /// That there is nothing to read, or more than is asked for, does no harm; values are as they were.
+    /// Empty values and lengths above the limit are harmless; values stay unchanged.
     #[test]
     fn memory_of_any_length_can_be_asked_for() {
         for len in [

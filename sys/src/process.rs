@@ -108,7 +108,8 @@ pub fn daemonize(leave: impl FnOnce(u32)) -> Result<Starting, (&'static str, io:
     Ok(Starting(starting))
 }
 
-/// Forbids others to write what this process makes, whatever mode it asks for; returns the umask that was.
+/// Denies others write access to files of this process, regardless of the requested mode; returns the previous
+/// umask.
 #[must_use]
 pub fn restrict_umask() -> u32 {
     let before = rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -127,7 +128,7 @@ pub fn redirect_stderr(file: impl AsFd) -> io::Result<()> {
 
 /// Puts `file` in the place of a standard stream.
 fn duplicate(file: impl AsFd, standard: libc::c_int) -> io::Result<()> {
-    // SAFETY: the source is open, and the standard streams' numbers are owned by nobody.
+    // SAFETY: the source is open, and the numbers of the standard streams have no owner.
     check(unsafe { libc::dup2(file.as_fd().as_raw_fd(), standard) })?;
     Ok(())
 }
@@ -151,7 +152,7 @@ pub fn duplicate_stderr() -> io::Result<OwnedFd> {
     io::stderr().as_fd().try_clone_to_owned()
 }
 
-/// A file of memory, which is gone with its last descriptor; `name` is what /proc shows.
+/// A file in memory, freed with its last descriptor; /proc shows it as `name`.
 ///
 /// # Errors
 /// There is no memory, or the descriptor limit is reached.
@@ -182,7 +183,7 @@ pub fn is_main_thread() -> bool {
     rustix::thread::gettid() == rustix::process::getpid()
 }
 
-/// Ends the process without running what was registered for its exit, which belongs to the parent.
+/// Ends the process without running exit handlers, which belong to the parent.
 pub fn exit_now(code: i32) -> ! {
     // SAFETY: _exit takes a number and does not return.
     unsafe { libc::_exit(code) }
@@ -384,7 +385,7 @@ pub fn set_environment(variables: &[(OsString, OsString)]) -> io::Result<()> {
     }
     let old: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
     for name in old {
-        // SAFETY: one thread, so nobody reads the environment meanwhile.
+        // SAFETY: there is one thread, so there are no concurrent readers of the environment.
         unsafe { std::env::remove_var(name) };
     }
     for (name, value) in variables {

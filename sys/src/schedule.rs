@@ -1,4 +1,4 @@
-//! Scheduling of threads: which CPUs they run on, and who runs before whom.
+//! Scheduling of threads: their CPUs and their priorities.
 //!
 //! Source: sched(7), sched_setattr(2), sched_setaffinity(2), setpriority(2).
 
@@ -30,36 +30,37 @@ pub fn set_priority(priority: i32) -> io::Result<()> {
     Ok(rustix::process::setpriority_process(None::<Pid>, priority)?)
 }
 
-/// Lets the calling thread run on every CPU that the process's first thread may use, and schedules it after threads of the
-/// priority that it has: its nice value rises by `niceness`, to 19 at most. Its time slice is the default one again.
+/// Lets the calling thread run on every CPU that the process's first thread may use, with a lower priority: its
+/// nice value rises by `niceness`, to 19 at most. Its time slice is the default one again.
 ///
 /// # Errors
 /// None is known.
 pub fn run_in_background(niceness: i32) -> io::Result<()> {
     let own = rustix::process::getpriority_process(None::<Pid>)?;
     rustix::process::setpriority_process(None::<Pid>, (own + niceness).min(19))?;
-    // Where the kernel refuses, it has the slice that it began with.
+    // If the kernel refuses, the thread keeps its initial slice.
     let _ = set_time_slice(Duration::ZERO);
     let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()))?;
     Ok(rustix::thread::sched_setaffinity(None, &cpus)?)
 }
 
-/// Number of CPUs on which the process's first thread may run, whatever the calling one is bound to; 1 where it is unknown.
+/// Number of CPUs on which the process's first thread may run, regardless of the calling thread's affinity; 1 if
+/// unknown.
 #[must_use]
 pub fn cpu_count() -> usize {
     let cpus = rustix::thread::sched_getaffinity(Some(rustix::process::getpid()));
     cpus.map_or(1, |cpus| cpus.count() as usize)
 }
 
-/// Shortens the time slice of the calling thread, and of threads that it starts, to 0.1 ms, the shortest there is. When such a
-/// thread wakes it runs before threads with longer slices (0.7 to 3 ms by default), even within these, unless it has had more
-/// than its share of the CPU. Its share stays as it was.
+/// Shortens the time slice of the calling thread, and of threads that it starts, to 0.1 ms, the minimum. When such
+/// a thread wakes it preempts threads with longer slices (0.7 to 3 ms by default), even within these, unless it has
+/// used more than its share of the CPU. Its share is unchanged.
 ///
 /// Kernels before Linux 6.12 take the value and do not use it. Source: sched_setattr(2); Linux kernel documentation, "EEVDF
 /// Scheduler".
 ///
 /// # Errors
-/// The kernel's. A thread whose policy is another than SCHED_OTHER and SCHED_BATCH, which have slices, is left as it is.
+/// The kernel's. Only SCHED_OTHER and SCHED_BATCH have slices; a thread with another policy is left unchanged.
 pub fn shorten_time_slice() -> io::Result<()> {
     set_time_slice(TIME_SLICE)
 }
@@ -69,14 +70,14 @@ fn set_time_slice(slice: Duration) -> io::Result<()> {
     let size = u32::try_from(size_of::<libc::sched_attr>()).expect("a struct is small");
     // SAFETY: a sched_attr is numbers, for which zeroes are a value.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
-    // SAFETY: the kernel writes no more than `size` bytes to what the pointer points to.
+    // SAFETY: the kernel writes at most `size` bytes to the pointer's target.
     check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) })?;
     let policy = i32::try_from(attributes.sched_policy).unwrap_or(i32::MAX);
     if ![libc::SCHED_OTHER, libc::SCHED_BATCH].contains(&policy) {
         return Ok(());
     }
     attributes.sched_runtime = u64::try_from(slice.as_nanos()).unwrap_or(u64::MAX);
-    // SAFETY: the kernel reads `size` bytes, as the struct itself says, of what the pointer points to.
+    // SAFETY: the kernel reads `size` bytes, the size set in the struct, from the pointer's target.
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, 0, &raw const attributes, 0) })?;
     Ok(())
 }
@@ -84,9 +85,9 @@ fn set_time_slice(slice: Duration) -> io::Result<()> {
 /// The shortest slice that the kernel grants.
 const TIME_SLICE: Duration = Duration::from_micros(100);
 
-/// Schedules the calling thread before all that are not real-time, and before those that are with a lower priority
-/// (1 to 99); what it starts as well, if `inherited`. For measuring, never for serving, because such a thread
-/// starves others while it runs.
+/// Schedules the calling thread before all threads that are not real-time, and before real-time ones with a lower
+/// priority (1 to 99). Threads that it starts are included if `inherited`. For measuring, never for serving,
+/// because such a thread starves others while it runs.
 ///
 /// # Errors
 /// CAP_SYS_NICE is missing, or the group of processes has no real-time share; a priority that is none.

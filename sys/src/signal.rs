@@ -1,7 +1,7 @@
 //! Signals as data: blocked for the process and read from a descriptor in the poll loop.
 //!
-//! A handler could do almost nothing safely; a signalfd lets the loop log, reload and reap where it
-//! does everything else. Threads started later inherit the blocked mask. Source: signalfd(2).
+//! A handler could do almost nothing safely; a signalfd lets the event loop log, reload and reap. Threads started
+//! later inherit the blocked mask. Source: signalfd(2).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -33,16 +33,16 @@ impl Signals {
     /// The descriptor limit is reached, or a number is no signal.
     pub fn new(signals: &[i32]) -> io::Result<Self> {
         let set = set_of(signals)?;
-        // SAFETY: `set` is initialized; the old mask is not asked for.
+        // SAFETY: `set` is initialized; the old mask is not requested.
         let error =
             unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) };
         if error != 0 {
             return Err(io::Error::from_raw_os_error(error));
         }
         let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
-        // SAFETY: `set` is initialized, and -1 asks for a new descriptor.
+        // SAFETY: `set` is initialized, and -1 requests a new descriptor.
         let fd = check(unsafe { libc::signalfd(-1, &raw const set, flags) })?;
-        // SAFETY: signalfd has just made `fd`, and nobody else owns it.
+        // SAFETY: signalfd has just made `fd`, and it has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         Ok(Self { fd })
     }
@@ -57,7 +57,7 @@ impl Signals {
             Ok(_) => Ok(Some(Received {
                 signo: i32::try_from(field(&info, SIGNO_AT)).unwrap_or(0),
                 sender: field(&info, PID_AT),
-                // What processes send is 0 or negative, as a signed number.
+                // The code of signals sent by processes is 0 or negative, as a signed number.
                 by_kernel: (1..1 << 31).contains(&field(&info, CODE_AT)),
             })),
             Err(rustix::io::Errno::AGAIN) => Ok(None),
@@ -78,7 +78,7 @@ impl AsFd for Signals {
 /// None is known.
 pub fn unblock_all() -> io::Result<()> {
     let set = set_of(&[])?;
-    // SAFETY: `set` is initialized; the old mask is not asked for.
+    // SAFETY: `set` is initialized; the old mask is not requested.
     match unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const set, std::ptr::null_mut()) }
     {
         0 => Ok(()),
@@ -98,11 +98,11 @@ pub fn ignore(signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether the process ignores `signo`, from its start or by [`ignore`]; false of what is no signal.
+/// Whether the process ignores `signo`, from its start or by [`ignore`]; false for a number that is no signal.
 #[must_use]
 pub fn is_ignored(signo: i32) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::uninit();
-    // SAFETY: no action is set, and where the call succeeds it has written the one there is.
+    // SAFETY: no action is set, and on success the call has written the current one.
     unsafe {
         libc::sigaction(signo, std::ptr::null(), action.as_mut_ptr()) == 0
             && action.assume_init().sa_sigaction == libc::SIG_IGN
@@ -191,7 +191,7 @@ mod tests {
         // WINCH is ignored by default, so other test threads do not notice it.
         let signals = Signals::new(&[WINCH]).expect("signalfd");
         assert_eq!(signals.receive().expect("read"), None);
-        // SAFETY: pthread_kill on the calling thread, whose mask blocks the signal.
+        // SAFETY: pthread_kill on the calling thread; its mask blocks the signal.
         let error = unsafe { libc::pthread_kill(libc::pthread_self(), WINCH) };
         assert_eq!(error, 0);
         let received = signals.receive().expect("read").expect("a signal");

@@ -74,8 +74,8 @@ pub fn receive_into(socket: impl AsFd, buffer: &mut Vec<u8>, most: usize) -> io:
     Ok(received)
 }
 
-/// Sends from the front of `bytes` in one call. `more` says that other bytes follow at once: the kernel may wait for
-/// them to fill a segment.
+/// Sends from the front of `bytes` in one call. `more` announces that other bytes follow at once: the kernel may
+/// wait for them to fill a segment.
 ///
 /// # Errors
 /// The socket's error.
@@ -200,7 +200,7 @@ pub fn set_nodelay(socket: impl AsFd, on: bool) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(socket, on)?)
 }
 
-/// Acknowledges at once what was received and read, and the next segments as they come (TCP_QUICKACK).
+/// Acknowledges at once the bytes received and read, and the next segments as they arrive (TCP_QUICKACK).
 ///
 /// # Errors
 /// Not a TCP socket.
@@ -230,7 +230,7 @@ pub fn peer_addr(socket: impl AsFd) -> io::Result<Option<SocketAddr>> {
     Ok(rustix::net::getpeername(socket)?.and_then(inet_of))
 }
 
-/// Sets TCP_FASTOPEN: the length of the queue of connections whose handshake brought data.
+/// Sets TCP_FASTOPEN: the length of the queue of connections with data in their handshake.
 ///
 /// # Errors
 /// Not a TCP socket.
@@ -291,7 +291,7 @@ fn set_tcp_int(socket: impl AsFd, option: libc::c_int, value: i32) -> io::Result
     Ok(())
 }
 
-/// Takes the pending error of `socket`, which says why a poller reported it closed.
+/// Takes the pending error of `socket`, the reason why a poller reported it closed.
 ///
 /// # Errors
 /// `socket` is not a socket.

@@ -1,7 +1,7 @@
-//! `TCP_INFO`: what the kernel knows of a TCP connection.
+//! `TCP_INFO`: the kernel's data about a TCP connection.
 //!
-//! The struct has grown with the kernel, and a kernel fills as much of it as it has and is asked for. So it is asked for
-//! as bytes, and a field is there if the answer is long enough. Source: tcp(7); linux/tcp.h `struct tcp_info`.
+//! The struct has grown with the kernel, and a kernel fills as much of it as it knows and as fits. So it is read as
+//! bytes, and a field is present if the result is long enough. Source: tcp(7); linux/tcp.h `struct tcp_info`.
 
 use std::os::fd::RawFd;
 
@@ -12,13 +12,13 @@ pub struct TcpInfo {
     len: usize,
 }
 
-/// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.
+/// Reads the kernel's data about the connection of a socket; `None` if it is not a TCP socket.
 #[must_use]
 pub fn tcp_info(socket: RawFd) -> Option<TcpInfo> {
     let mut bytes = [0; ANSWER_BYTES];
     let mut len = ANSWER_BYTES as libc::socklen_t;
-    // SAFETY: the pointers are valid for the call and `len` says how many bytes there are; any number may be asked about,
-    // and one that is no descriptor gives an error.
+    // SAFETY: the pointers are valid for the call and `len` is the number of bytes there. Any number may be passed;
+    // one that is no descriptor is an error.
     let result = unsafe {
         libc::getsockopt(
             socket,
@@ -33,13 +33,13 @@ pub fn tcp_info(socket: RawFd) -> Option<TcpInfo> {
 }
 
 impl TcpInfo {
-    /// The field of four bytes at this offset of `struct tcp_info`; `None` where the kernel is too old to have it.
+    /// The field of four bytes at this offset of `struct tcp_info`; `None` if the kernel is too old for it.
     #[must_use]
     pub fn u32_at(&self, offset: usize) -> Option<u32> {
         self.at(offset).map(u32::from_ne_bytes)
     }
 
-    /// The field of eight bytes at this offset of `struct tcp_info`; `None` where the kernel is too old to have it.
+    /// The field of eight bytes at this offset of `struct tcp_info`; `None` if the kernel is too old for it.
     #[must_use]
     pub fn u64_at(&self, offset: usize) -> Option<u64> {
         self.at(offset).map(u64::from_ne_bytes)
@@ -63,7 +63,7 @@ impl TcpInfo {
         self.u32_at(148).filter(|us| *us != UNMEASURED)
     }
 
-    /// Segments with data that have come, each counted alone where the device has put several together.
+    /// Received segments with data, each counted alone even if the device has merged several.
     #[must_use]
     pub fn data_segs_in(&self) -> Option<u32> {
         self.u32_at(152)
@@ -75,7 +75,7 @@ impl TcpInfo {
     }
 }
 
-/// Bytes of the struct that are asked for.
+/// Bytes of the struct to read.
 const ANSWER_BYTES: usize = 220;
 /// The least round-trip time before there was one.
 const UNMEASURED: u32 = u32::MAX;

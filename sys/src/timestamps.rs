@@ -35,7 +35,7 @@ pub struct Stamp {
 /// The kernel has none for such a socket.
 pub fn enable(socket: impl AsFd) -> io::Result<()> {
     let flags = libc::SOF_TIMESTAMPING_SOFTWARE | libc::SOF_TIMESTAMPING_OPT_TSONLY;
-    // SAFETY: the pointer is valid for the call and to as many bytes as the length says.
+    // SAFETY: the pointer is valid for the call and for as many bytes as the length.
     check(unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -48,8 +48,8 @@ pub fn enable(socket: impl AsFd) -> io::Result<()> {
     .map(|_| ())
 }
 
-/// Sends bytes with MSG_MORE and asks for the times of the last of them; returns how many the socket took, 0 where it is
-/// full. If it did not take all, the times are those of the last one taken.
+/// Sends bytes with MSG_MORE and requests the times of the last of them; returns the number that the socket took, 0
+/// if it is full. If it did not take all, the times are those of the last one taken.
 ///
 /// # Errors
 /// The socket's error.
@@ -85,7 +85,7 @@ pub fn send(socket: impl AsFd, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
     }
 }
 
-/// Takes the next time from the socket's error queue; what else is there is passed over.
+/// Takes the next time from the socket's error queue; other messages are skipped.
 pub fn next(socket: impl AsFd) -> Option<Stamp> {
     for _ in 0..PASSED_OVER_MAX {
         let mut control = Control::new();
@@ -97,7 +97,7 @@ pub fn next(socket: impl AsFd) -> Option<Stamp> {
     None
 }
 
-/// Receives one message of the error queue, whose control bytes are what counts; returns how many there are.
+/// Receives one message of the error queue; returns the number of its control bytes, the only part used.
 fn receive(socket: i32, control: &mut Control) -> Option<usize> {
     // SAFETY: all zeroes is a value of this struct of numbers and pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
@@ -114,7 +114,7 @@ fn receive(socket: i32, control: &mut Control) -> Option<usize> {
     (received >= 0).then(|| (message.msg_controllen as usize).min(size_of_val(&control.0)))
 }
 
-/// The time in the control bytes of a message, and what it is the time of.
+/// The time in the control bytes of a message, and its sort.
 fn stamp(mut control: &[u8]) -> Option<Stamp> {
     let (mut passed, mut wall_us) = (None, None);
     while let Some(len) = word(control, 0) {
@@ -125,7 +125,7 @@ fn stamp(mut control: &[u8]) -> Option<Stamp> {
                 let (seconds, nanos) = (word(data, 0)?, word(data, WORD)?);
                 wall_us = Some(seconds as u64 * 1_000_000 + nanos as u64 / 1000);
             }
-            // struct sock_extended_err: an error number, four bytes of which the first is the origin, and its sort.
+            // struct sock_extended_err: an error number, four bytes (the first is the origin), and its sort.
             (libc::SOL_IP, libc::IP_RECVERR) | (libc::SOL_IPV6, libc::IPV6_RECVERR)
                 if data.get(4) == Some(&ORIGIN_TIMESTAMPING) =>
             {
@@ -175,13 +175,13 @@ impl Control {
     }
 }
 
-/// A length in a header of control bytes, and what they are aligned to.
+/// A length in a header of control bytes, and their alignment.
 const WORD: usize = size_of::<usize>();
 /// Such a header: length, level, kind.
 const HEADER: usize = WORD + 8;
-/// A time (three pairs of words), what it is of with an address, and their headers, with room to spare.
+/// A time (three pairs of words), its sort with an address, and their headers, with room to spare.
 const CONTROL_BYTES: usize = 192;
-/// Messages that are no times before one is given up on; nothing else is asked for, so there are none.
+/// Messages without a time until the search ends; no others are requested, so there are none.
 const PASSED_OVER_MAX: usize = 8;
 /// `SO_EE_ORIGIN_TIMESTAMPING`, `SCM_TSTAMP_SND` and `SCM_TSTAMP_ACK` of linux/errqueue.h.
 const ORIGIN_TIMESTAMPING: u8 = 4;

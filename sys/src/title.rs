@@ -41,9 +41,10 @@ impl Title {
         let room = self.area.len().saturating_sub(1);
         let bytes: Vec<u8> = text.bytes().filter(|byte| *byte != 0).take(room).collect();
         let start: *mut u8 = std::ptr::with_exposed_provenance_mut(self.area.start);
-        // SAFETY: the area is the process's own writable stack memory, which held the arguments and the environment. The environment was moved by `take`, which gives the area to one value alone, and the arguments stay
-        // strings that end, because all after the title is zero; nobody reads them meanwhile, as there is one thread.
-        // `bytes` is shorter than the area.
+        // SAFETY: the area is the process's own writable stack memory, which held the arguments and the
+        // environment. `take` moved the environment and returns the area in one value only. The arguments stay
+        // terminated strings, because all bytes after the title are zero. There is one thread, so there are no
+        // concurrent readers. `bytes` is shorter than the area.
         unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), start, bytes.len());
             std::ptr::write_bytes(start.add(bytes.len()), 0, self.area.len() - bytes.len());
@@ -137,8 +138,8 @@ fn move_environment() {
     }
     strings.push(std::ptr::null());
     let moved: &'static [*const c_char] = strings.leak();
-    // SAFETY: called while there is one thread, so nobody reads the environment meanwhile; the new list and
-    // its strings are never freed and end as environ(7) demands.
+    // SAFETY: called while there is one thread, so there are no concurrent readers of the environment; the new list
+    // and its strings are never freed and end as environ(7) demands.
     unsafe { environ = moved.as_ptr() };
 }
 

@@ -1,9 +1,9 @@
 //! Paths as root may follow them: not by a link that somebody else put there.
 //!
-//! The owner of a directory on the way can replace its contents. A link of another user could name any file of the system,
-//! and operations by its path would act on that with root's rights. So a path is walked one directory at a time, each
-//! opened below the one before, and only links of root or of this process's user are followed.
-//! Absent: what mounts do; only root can make them. Source: path_resolution(7), openat(2).
+//! The owner of a directory on the way can replace its contents. A link of another user could name any file of the
+//! system, and operations by its path would affect that file with root's rights. So a path is walked one directory
+//! at a time, each opened below the one before, and only links of root or of this process's user are followed.
+//! Absent: checks of mounts; only root can make them. Source: path_resolution(7), openat(2).
 
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
@@ -19,7 +19,7 @@ use rustix::io::Errno;
 /// Opens a directory.
 ///
 /// # Errors
-/// `ELOOP` where a link of another user is on the way; those of opening a directory.
+/// `ELOOP` if a link of another user is on the way; those of opening a directory.
 pub fn open_directory(path: &Path) -> io::Result<File> {
     let found = walk(path)?;
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;

@@ -1,4 +1,4 @@
-//! TUN devices: network devices whose packets a process reads and writes.
+//! TUN devices: a process reads and writes their packets.
 //!
 //! The server needs none; an emulated link (`link/`) is made of two. Without IFF_VNET_HDR the kernel hands
 //! over packets as they would be on a wire: cut to the MTU, checksums filled in. Source: the kernel's
@@ -17,8 +17,8 @@ use super::device::named;
 /// of a `%d` in the name the kernel puts the lowest number that is free.
 ///
 /// # Errors
-/// `NotFound` without /dev/net/tun, `PermissionDenied` where it may not be opened or without CAP_NET_ADMIN,
-/// `InvalidInput` for a name that is no device's (1 to 15 bytes, no NUL).
+/// `NotFound` without /dev/net/tun, `PermissionDenied` if it may not be opened or without CAP_NET_ADMIN,
+/// `InvalidInput` for an invalid device name (1 to 15 bytes, no NUL).
 pub fn open(name: &str) -> io::Result<(OwnedFd, String)> {
     let mut request = named(name)?;
     let mode = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;

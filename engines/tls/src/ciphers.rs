@@ -31,7 +31,7 @@ pub struct Ciphers {
 pub enum CipherFault {
     /// No suite that is built is in it; with the words that name others.
     NoMatch(Vec<String>),
-    /// It asks for something that cannot be done.
+    /// It requests something unsupported.
     Unsupported(String),
 }
 
@@ -107,7 +107,7 @@ impl Ciphers {
     /// Reads a list.
     ///
     /// # Errors
-    /// Nothing that is built is in it, or it asks for what cannot be done.
+    /// It selects no available suite, or requests something unsupported.
     pub fn parse(list: &str) -> Result<Self, CipherFault> {
         let mut entries = entries();
         let mut ignored = Vec::new();
@@ -165,7 +165,7 @@ impl Ciphers {
     }
 }
 
-/// Does what one word says.
+/// Applies one word of the list.
 fn apply(entries: &mut Vec<Entry>, word: &str, ignored: &mut Vec<String>) {
     let (operator, name) = match word.as_bytes()[0] {
         operator @ (b'!' | b'-' | b'+') => (operator, &word[1..]),
@@ -247,7 +247,7 @@ pub(crate) const TLS13: [SupportedCipherSuite; 3] = [
     TLS13_AES_128_GCM_SHA256,
 ];
 
-/// Words of the language that mean suites of which none is built.
+/// Words of the language that select suites, none of which is built.
 const WITHOUT_SUITE: &[&str] = &[
     "MEDIUM",
     "LOW",

@@ -1,7 +1,7 @@
-//! Certificates of clients during the handshake: any is taken whose key the client has.
+//! Certificates of clients during the handshake: any certificate is accepted if the client has its key.
 //!
-//! Whether it is one to trust is decided afterwards ([`Config::verify`](super::Config::verify)), so that a client without
-//! one gets an answer that says so, not a broken handshake.
+//! Trust is decided afterwards ([`Config::verify`](super::Config::verify)), so that a client without a trusted
+//! certificate gets an explanatory answer, not a broken handshake.
 //!
 //! Source: nginx documentation, `ssl_verify_client`.
 

@@ -22,7 +22,7 @@ pub struct ClientConfig(Arc<rustls::ClientConfig>);
 pub enum ServerTrust {
     /// Those that lead to one of these authorities, are in force and have the server's name.
     Authorities(RootCertStore),
-    /// Any whose key the server has.
+    /// Any certificate, if the server has its key.
     Any,
 }
 

@@ -98,7 +98,7 @@ impl ClientConn {
         Ok(())
     }
 
-    /// Encrypts plaintext at the end of `out`, behind what the handshake has to send.
+    /// Encrypts plaintext at the end of `out`, behind pending handshake bytes.
     ///
     /// # Errors
     /// The connection is not open, or its keys are used up.
@@ -166,7 +166,7 @@ impl ClientConn {
         kind == Some(HandshakeKind::Resumed)
     }
 
-    /// Whether the server asked for another first message, which costs a round trip (RFC 8446 section 4.1.4).
+    /// Whether the server requested another first message, which costs a round trip (RFC 8446 section 4.1.4).
     #[must_use]
     pub fn is_retried(&self) -> bool {
         let kind = self.conn().and_then(|conn| conn.handshake_kind());
@@ -207,8 +207,8 @@ impl ClientConn {
     }
 }
 
-/// Accepts any certificate whose key the server has, with the signatures of this provider: nothing is known of who the server
-/// is. For [`ServerTrust::Any`] and tests.
+/// Accepts any certificate if the server has its key, with the signatures of this provider: the server's identity
+/// is not checked. For [`ServerTrust::Any`] and tests.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct AnyServer(pub Arc<CryptoProvider>);

@@ -1,8 +1,8 @@
 //! Compression of certificates that a handshake can wait for.
 //!
-//! rustls compresses a chain when the first client asks for it, and keeps the result. It asks for the best quality
-//! then, which by brotli takes some 20 ms of a thread that serves others meanwhile. Its saving over the quick way is a
-//! few hundred bytes. Absent: compression before the first request, since a server may have thousands of chains.
+//! rustls compresses a chain when the first client supports it, and keeps the result. It requests the best quality,
+//! which with brotli blocks a serving thread for some 20 ms. It saves only a few hundred bytes compared with the
+//! quick level. Absent: compression before the first request, since a server may have thousands of chains.
 //!
 //! Source: RFC 8879.
 
@@ -12,7 +12,7 @@ use rustls::compress::{
     ZLIB_COMPRESSOR,
 };
 
-/// A compressor at the level that is meant for the time of a handshake, whatever it is asked for.
+/// A compressor that always uses the level meant for handshakes.
 #[derive(Debug)]
 struct Quick(&'static dyn CertCompressor);
 

@@ -24,9 +24,10 @@ use super::x509::Crl;
 pub struct Config {
     policy: Arc<Policy>,
     identities: Identities,
-    /// A digest of what sessions are bound to, made for the first of them.
+    /// A digest of the session binding, made for the first session.
     context: OnceLock<Context>,
-    /// Configurations of rustls where its own compressed certificates are kept, else those of the policy are used.
+    /// Configurations of rustls with compressed certificates of their own; without them those of the policy are
+    /// used.
     own: Option<Arc<Rustls>>,
 }
 
@@ -41,7 +42,7 @@ pub struct Settings {
     pub versions: Versions,
     /// Cipher suites of TLS 1.2.
     pub ciphers: Ciphers,
-    /// Cipher suites of TLS 1.3, where not all.
+    /// Cipher suites of TLS 1.3, if restricted.
     pub ciphers13: Option<Ciphers>,
     /// The server's order of suites counts, not the client's.
     pub prefer_server_ciphers: bool,
@@ -49,9 +50,9 @@ pub struct Settings {
     pub groups: Groups,
     /// Application protocols besides HTTP/2, those it likes most first.
     pub alpn: Vec<Vec<u8>>,
-    /// The keys for tickets, where there are tickets.
+    /// The keys for tickets, if tickets are on.
     pub tickets: Option<Arc<dyn KeyRing>>,
-    /// Where sessions are kept, if they are.
+    /// The session cache, if there is one.
     pub sessions: Option<Arc<dyn SessionCache>>,
     /// Lifetime of a session, in seconds.
     pub session_timeout_s: u64,
@@ -106,7 +107,7 @@ pub enum ClientMode {
 pub struct ClientAuth {
     /// Treatment of clients.
     pub mode: ClientMode,
-    /// Trusted certificates whose names are sent to clients.
+    /// Trusted certificates with names that are sent to clients.
     pub told: Authorities,
     /// Others.
     pub trusted: Authorities,
@@ -159,8 +160,8 @@ impl Config {
     }
 
     /// Returns the configuration of rustls. The protocols are chosen at each handshake, since a server without a
-    /// certificate shows another one's and still speaks the protocols that it says itself: `offer`, the most wanted first,
-    /// comes before those of the settings.
+    /// certificate uses another one's but keeps its own protocols. `offer`, most wanted first, precedes those of
+    /// the settings.
     pub(crate) fn rustls(&self, offer: &[&[u8]]) -> Arc<ServerConfig> {
         let (http2, others) = match offer {
             [HTTP2, others @ ..] => (true, others),
@@ -200,7 +201,7 @@ impl Config {
         Arc::new(self.clone())
     }
 
-    /// The certificate that most clients are shown; `None` where each handshake brings its own.
+    /// The certificate that most clients get; `None` if each handshake brings its own.
     #[must_use]
     pub fn identity(&self) -> Option<&Identity> {
         self.identities.iter().next()
@@ -218,13 +219,13 @@ impl Config {
         self.policy.record_bytes
     }
 
-    /// Whether clients are asked for certificates.
+    /// Whether the server requests certificates from clients.
     #[must_use]
     pub fn asks_for_certificates(&self) -> bool {
         self.policy.client.is_some()
     }
 
-    /// Whether another one asks clients for the same and trusts the same.
+    /// Whether another configuration requests the same from clients and has the same trust.
     #[must_use]
     pub fn has_policy_of(&self, other: &Self) -> bool {
         let digest = |config: &Self| config.policy.client.as_ref().map(|client| client.digest);
@@ -240,7 +241,7 @@ impl Config {
         }
     }
 
-    /// Whether a client whose certificates were found so is refused.
+    /// Whether a client with this verification result is refused.
     #[must_use]
     pub fn refuses(&self, verified: Verified) -> Option<ClientCertError> {
         let mode = self.policy.client.as_ref()?.auth.mode;

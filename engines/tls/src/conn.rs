@@ -18,7 +18,7 @@ use super::scratch::Scratch;
 /// leaves by [`Conn::transmit`]; plaintext goes in by [`Conn::encrypt`] while [`Conn::is_open`].
 pub struct Conn {
     state: State,
-    /// The name that was asked for.
+    /// The requested name.
     server_name: Option<Vec<u8>>,
     /// Capabilities of the client.
     offered: Arc<Offered>,
@@ -53,7 +53,7 @@ pub struct Info {
     pub resumed: bool,
     /// Application protocol.
     pub alpn: Option<Vec<u8>>,
-    /// The name that was asked for.
+    /// The requested name.
     pub server_name: Option<Vec<u8>>,
     /// The client's certificates, its own first, DER.
     pub certificates: Vec<Vec<u8>>,
@@ -118,7 +118,7 @@ impl Conn {
         }
     }
 
-    /// Notes what processing has come to.
+    /// Records the result of processing.
     fn advance(&mut self, result: Result<Progress, rustls::Error>) -> Result<(), Fault> {
         let progress = match result {
             Ok(progress) => progress,
@@ -152,7 +152,7 @@ impl Conn {
                 Err(Fault::PlainHttp)
             }
             Parsed::Odd if self.records.partial.first() == Some(&22) => {
-                // rustls finds out what is wrong and says so.
+                // rustls detects and reports the fault.
                 self.state = State::Greeted(Box::default());
                 Ok(())
             }
@@ -210,7 +210,7 @@ impl Conn {
         Fault::NoCertificate
     }
 
-    /// Refuses the name that was asked for.
+    /// Refuses the requested name.
     pub fn reject(&mut self) -> Fault {
         self.state = State::Dead;
         self.records.out.extend_from_slice(&UNRECOGNIZED_NAME_ALERT);

@@ -1,7 +1,7 @@
-//! Early data of a client: what it sends with its first message, before the server has answered.
+//! Early data: bytes that a client sends with its first message, before the server has answered.
 //!
-//! rustls says for connections without buffers of its own only whether early data can be sent. Whether it was accepted is
-//! seen by what the client sends after the server's Finished: an EndOfEarlyData where it was, else none.
+//! For unbuffered connections rustls reports only whether early data can be sent. Acceptance is visible in the
+//! client's bytes after the server's Finished: they contain an EndOfEarlyData if it was accepted, else none.
 //!
 //! Source: RFC 8446 sections 2.3, 4.2.10 and 4.5.
 
@@ -26,7 +26,7 @@ pub enum EarlyData {
 }
 
 impl EarlyData {
-    /// The handshake is complete; `flight` is what the client sent then.
+    /// The handshake is complete; `flight` holds the client's bytes sent then.
     pub(crate) fn settle(&mut self, flight: &[u8]) {
         if let Self::Sent(bytes) = *self {
             *self = match has_end_of_early_data(flight) {
@@ -37,7 +37,7 @@ impl EarlyData {
     }
 }
 
-/// Encodes the first message of a client, and behind it what may be sent of `early`.
+/// Encodes the first message of a client, followed by the sendable part of `early`.
 pub(crate) fn begin(
     conn: &mut UnbufferedClientConnection,
     early: &[u8],

@@ -11,7 +11,7 @@ pub enum Fault {
     PlainHttp,
     /// Bytes that are no TLS.
     NotTls,
-    /// The name that was asked for is refused (`ssl_reject_handshake`).
+    /// The requested name is refused (`ssl_reject_handshake`).
     Rejected,
     /// A certificate that is chosen at the handshake could not be loaded.
     NoCertificate,

@@ -1,9 +1,9 @@
-//! The server whose handshake a thread is working on.
+//! The server of the handshake that a thread is processing.
 //!
-//! What rustls asks for while it does a handshake - a certificate, the context of a session - belongs to one server, but its
-//! own configuration is shared by all servers with one policy: of ten thousand, those that are asked for by turns would else
-//! each have a configuration of their own to be read from memory. So [`Conn`](super::Conn) names the server here while rustls
-//! has the bytes of a handshake, and the parts of a [`Policy`](super::Policy) ask here. Absent: anything after the handshake.
+//! During a handshake rustls needs data of one server: a certificate, the context of a session. But all servers
+//! with one policy share its configuration. With ten thousand servers, separate configurations would each have to
+//! be read from memory. So [`Conn`](super::Conn) sets the server here while rustls processes handshake bytes, and
+//! the parts of a [`Policy`](super::Policy) read it here. Absent: anything after the handshake.
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ pub(crate) type Context = [u8; 32];
 pub(crate) trait Server {
     /// The certificate for a ClientHello.
     fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>>;
-    /// A digest of what sessions are bound to.
+    /// A digest of the session binding.
     fn context(&self) -> Context;
 }
 
@@ -26,7 +26,7 @@ thread_local! {
     static SERVER: RefCell<Option<Arc<dyn Server>>> = const { RefCell::new(None) };
 }
 
-/// Forgets the server, also where a panic ends the handshake.
+/// Clears the server, also if a panic ends the handshake.
 struct End;
 
 impl Drop for End {
@@ -42,7 +42,7 @@ pub(crate) fn handshaking<T>(server: Arc<dyn Server>, part: impl FnOnce() -> T) 
     part()
 }
 
-/// Asks the server of the handshake; `None` where there is none.
+/// Calls `question` with the server of the handshake; `None` if there is none.
 pub(crate) fn ask<T>(question: impl FnOnce(&dyn Server) -> T) -> Option<T> {
     SERVER.with_borrow(|server| server.as_deref().map(question))
 }

@@ -1,11 +1,11 @@
 //! ClientHello, parsed before the handshake begins.
 //!
-//! Only what the choice of a configuration and the variables need is read: the name, the application protocols, what
-//! the client can do. Whatever cannot be read is left to rustls, which sends the right alert; so this parser never
-//! refuses, it only finds nothing.
+//! Reads only the parts needed by variables and by the choice of a configuration: the name, the application
+//! protocols, the client's abilities. Malformed input is left to rustls, which sends the right alert; so this
+//! parser never refuses, it only finds nothing.
 //!
-//! A ClientHello may come in records of one byte, and these in reads of their own. Each byte is looked at once, whatever it
-//! is cut into; what is kept is the message, [`HELLO_BYTES`] at most and one record, without the heads of its records.
+//! A ClientHello may come in records of one byte, and these in reads of their own. Each byte is read once, however
+//! it is cut. Only the message is stored, [`HELLO_BYTES`] at most and one record, without the heads of its records.
 //! rustls gets it in records of usual length ([`Reader::unread`]).
 //!
 //! Source: RFC 8446 sections 4.1.2 and 5.1, RFC 6066 section 3, RFC 7301 section 3.1.
@@ -56,7 +56,7 @@ pub fn parse(input: &[u8]) -> Parsed {
 pub struct Reader {
     /// The handshake messages so far, without the heads of their records.
     message: Vec<u8>,
-    /// The beginning of the head of the next record, where it broke off or cannot be read.
+    /// The beginning of the head of the next record, if it is incomplete or malformed.
     head: Vec<u8>,
     /// The version that the last record named, and its bytes that are still to come.
     version: [u8; 2],
@@ -111,7 +111,7 @@ impl Reader {
         Message::Whole(())
     }
 
-    /// All that came, with `rest` behind what was read: messages in as few records as may be, all else as it was.
+    /// All received bytes, followed by `rest`: messages in as few records as possible, everything else unchanged.
     #[must_use]
     pub fn unread(self, rest: &[u8]) -> Vec<u8> {
         let [major, minor] = self.version;
@@ -159,7 +159,7 @@ fn whole_message(message: &[u8]) -> Message<&[u8]> {
     }
 }
 
-/// Reads the body of a ClientHello; `None` where it breaks off.
+/// Reads the body of a ClientHello; `None` if it is truncated.
 fn hello(body: &[u8]) -> Option<Hello> {
     let mut input = Input(body);
     // Version and random.
@@ -247,7 +247,7 @@ const HOST_NAME: u8 = 0;
 const GROUPS: u16 = 10;
 const SCHEMES: u16 = 13;
 const ALPN: u16 = 16;
-/// Largest record (RFC 8446 section 5.1), with what TLS 1.2 adds.
+/// Largest record (RFC 8446 section 5.1), with the expansion of TLS 1.2.
 const RECORD_BYTES: usize = (1 << 14) + 2048;
 /// Bytes of its head, and of plaintext at most.
 const RECORD_HEAD_BYTES: usize = 5;
@@ -423,7 +423,7 @@ mod tests {
             let expected = [&records(&message[..40], 100), odd].concat();
             assert_eq!(reader.unread(rest), expected);
         }
-        // A record of which a part is still to come.
+        // A partly received record.
         let mut reader = Reader::default();
         let mut longer = records(&[&message[..], b"next"].concat(), 1000);
         longer.truncate(longer.len() - 2);

@@ -27,7 +27,7 @@ impl Chain {
     /// Reads certificates from PEM.
     ///
     /// # Errors
-    /// There is none, or what is there is damaged.
+    /// There is no certificate, or it is damaged.
     pub fn from_pem(text: &[u8]) -> Result<Self, FileFault> {
         certificates(text).map(Self)
     }
@@ -79,7 +79,7 @@ impl Key {
     }
 }
 
-/// Whether a key says that it is one of an elliptic curve for ECDSA (RFC 5480 section 2.1.1).
+/// Whether a key is declared as one of an elliptic curve for ECDSA (RFC 5480 section 2.1.1).
 fn is_elliptic(key: &PrivateKeyDer<'_>) -> bool {
     let named = |der: &[u8]| {
         let mut fields = Reader::new(der).sequence()?;
@@ -114,7 +114,7 @@ impl WeakIdentity {
 pub struct Mismatch;
 
 impl Identity {
-    /// Joins a chain and a key; `ocsp` is what the issuer last said of the certificate, DER.
+    /// Joins a chain and a key; `ocsp` is the issuer's last OCSP response for the certificate, DER.
     ///
     /// # Errors
     /// The key is not that of the first certificate.
@@ -133,7 +133,7 @@ impl Identity {
         Ok(Self(Arc::new(certified), None))
     }
 
-    /// Makes an identity whose OCSP response comes later, by the handle that is returned beside it.
+    /// Makes an identity without an OCSP response yet, and the handle that receives one.
     #[must_use]
     pub fn stapled(&self) -> (Self, Arc<Staple>) {
         let staple = Arc::new(Staple::new(Arc::clone(&self.0)));
@@ -146,7 +146,7 @@ impl Identity {
         WeakIdentity(Arc::downgrade(&self.0))
     }
 
-    /// Where it lies, and where responses come to: servers that show the same identity may share what is made of it.
+    /// Addresses of the identity and of its staple: servers with the same identity can share results made from it.
     #[must_use]
     pub fn place(&self) -> (usize, usize) {
         let staple = self.1.as_ref();
@@ -191,16 +191,17 @@ impl Identity {
 /// The certificates of a server.
 #[derive(Clone, Debug)]
 pub(crate) enum Identities {
-    /// One, as most servers have; it lies in no memory of its own.
+    /// One certificate, as most servers have; stored inline.
     One(Identity),
     /// None, or several for keys of different kinds.
     List(Box<[Identity]>),
 }
 
 impl Identities {
-    /// The certificates of a list: of two whose keys are of one kind the later one counts, as with OpenSSL.
+    /// The certificates of a list: of two with the same kind of key the later one counts, as with OpenSSL.
     pub(crate) fn new(list: Vec<Identity>) -> Self {
-        // One needs no look at its key, which would be a look at memory that nothing else of a reload asks for.
+        // A single certificate needs no look at its key. That would read memory that a reload does not otherwise
+        // touch.
         let list = match <[Identity; 1]>::try_from(list) {
             Ok([only]) => return Self::One(only),
             Err(list) => list,
@@ -255,7 +256,7 @@ impl Identities {
     }
 }
 
-/// The certificates of the server whose handshake goes on.
+/// The certificates of the server in the current handshake.
 #[derive(Debug)]
 pub(crate) struct OfServer;
 

@@ -1,12 +1,12 @@
 //! TLS, both roles: received bytes in, plaintext out; plaintext in, bytes to send out.
 //!
-//! rustls does the protocol; this crate adapts it to the interface of the other engines and exposes the ClientHello
-//! (name, protocols) as data, so that the server can choose a configuration before the handshake begins. [`Conn`] is the
-//! server's end of a connection, [`ClientConn`] the client's.
+//! rustls implements the protocol. This crate adapts it to the interface of the other engines and exposes the
+//! ClientHello (name, protocols) as data, so that the server can choose a configuration before the handshake
+//! begins. [`Conn`] is the server's end of a connection, [`ClientConn`] the client's.
 //!
-//! It is a crate of its own because it is not pure as the engines are: rustls draws random numbers and asks for the time
-//! (validity of certificates, age of tickets) itself, and is told by its thread which server's handshake goes on
-//! (`handshaking`). It opens no socket or file and starts no thread.
+//! It is a crate of its own because it is not pure like the engines: rustls itself draws random numbers and reads
+//! the time (validity of certificates, age of tickets). It also reads the server of the current handshake from its
+//! thread (`handshaking`). It opens no socket or file and starts no thread.
 //!
 //! Absent: everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
 //!

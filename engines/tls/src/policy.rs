@@ -1,7 +1,7 @@
 //! Handshake settings of a server, certificates aside.
 //!
-//! Servers with equal settings, by [`Settings::key`], share a [`Policy`] and the configuration of rustls in it, which asks for
-//! certificates and for the context of sessions while a handshake goes on. Absent: where certificates come from.
+//! Servers with equal settings, by [`Settings::key`], share a [`Policy`] and the configuration of rustls in it.
+//! That requests certificates and the context of sessions during a handshake. Absent: the source of certificates.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use super::x509::Certificate;
 /// The settings of servers, certificates aside.
 #[derive(Debug)]
 pub struct Policy {
-    /// Asks for what belongs to one server (`handshaking`).
+    /// Reads the data of one server during a handshake (`handshaking`).
     pub(crate) rustls: ServerConfig,
     pub(crate) shared: Rustls,
     pub(crate) client: Option<Client>,
@@ -42,9 +42,9 @@ pub(crate) struct Client {
 }
 
 impl Settings {
-    /// Writes all but the certificates into `key`, in place of what it has: of two settings with equal keys one
-    /// [`Policy`] does. Caches of sessions, keys for tickets and client verification are compared by address, so a key is
-    /// meaningless after the policy made of these settings is gone.
+    /// Writes everything but the certificates into `key`, replacing its content: settings with equal keys share one
+    /// [`Policy`]. Caches of sessions, keys for tickets and client verification are compared by address, so a key
+    /// is invalid once the policy made from these settings is dropped.
     pub fn key(&self, key: &mut Vec<u8>) {
         key.clear();
         let flags = [
@@ -118,7 +118,7 @@ impl Policy {
             true => compress::compressors(),
             false => Vec::new(),
         };
-        // What a client compresses costs us more than it saves.
+        // Decompressing client certificates costs us more than it saves.
         rustls.cert_decompressors = Vec::new();
         Ok(Self {
             rustls,
@@ -142,7 +142,7 @@ impl Policy {
         rustls
     }
 
-    /// A digest of what sessions are bound to.
+    /// A digest of the session binding.
     pub(crate) fn context(&self, identities: &Identities) -> Context {
         let mut parts = Parts::new();
         for identity in identities.iter() {
@@ -215,7 +215,7 @@ fn policy(client: &ClientAuth) -> Context {
     parts.finished()
 }
 
-/// A digest of parts: where each ends is part of it.
+/// A digest of parts, including the end of each.
 struct Parts(digest::Context);
 
 impl Parts {

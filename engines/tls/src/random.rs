@@ -4,9 +4,9 @@
 
 use aws_lc_rs::rand;
 
-/// Gathers what a process needs before it can draw random numbers: AWS-LC times its CPU for that at the first use, which
-/// takes tens of milliseconds. Further calls cost nothing worth naming.
+/// Prepares the random generator of the process: at its first use AWS-LC times the CPU, which takes tens of
+/// milliseconds. The cost of further calls is negligible.
 pub fn warm_up() {
-    // Without randomness each handshake fails by itself, and says so.
+    // Without randomness each handshake fails by itself, with an error.
     let _ = rand::fill(&mut [0]);
 }

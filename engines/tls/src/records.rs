@@ -1,4 +1,4 @@
-//! Records, whatever the role: received ones are decrypted where they lie, plaintext is encrypted to where it is sent from.
+//! Records, in both roles: received ones are decrypted in place, plaintext is encrypted into the send buffer.
 //!
 //! rustls has the two roles as two types with the same methods and no trait of them; [`Role`] is that trait.
 
@@ -174,8 +174,8 @@ impl Records {
         }
     }
 
-    /// Takes the alert that rustls has for the peer after an error; `rest` is what it has not used of the input. It must not
-    /// be asked again after that: it would read the broken bytes anew and panic over a second alert.
+    /// Takes rustls's alert for the peer after an error; `rest` is the unused part of the input. rustls must not be
+    /// called again after that: it would read the broken bytes anew and panic over a second alert.
     fn take_alert<R: Role>(&mut self, conn: &mut R, mut rest: &mut [u8]) {
         for _ in 0..MESSAGES_AFTER_ERROR {
             let UnbufferedStatus { discard, state, .. } = conn.process(rest);
@@ -230,13 +230,13 @@ impl Records {
         })?;
         out.fill(written.map_err(|_| Error::EncryptError)?);
         if !self.out.is_empty() {
-            // What came before the record, such as a change of keys, must leave before it.
+            // Output queued before the record, such as a change of keys, must be sent before it.
             out.insert(start, &std::mem::take(&mut self.out));
         }
         Ok(())
     }
 
-    /// Queues the alert that says that we send nothing more.
+    /// Queues the alert that ends our side (close_notify).
     pub(crate) fn close<R: Role>(&mut self, conn: &mut R) {
         let mut alert = [0; ALERT_BYTES];
         let queued = self.with_traffic(conn, |traffic| traffic.queue_close_notify(&mut alert));
@@ -245,8 +245,8 @@ impl Records {
         }
     }
 
-    /// Comes to where application data can be written; what has to leave before that is put out. rustls remembers how far
-    /// it has read the partial record, so that has to be shown to it each time.
+    /// Advances to the state that can write application data, and first emits all pending output. rustls remembers
+    /// the position up to which it has read the partial record, so that record must be passed each time.
     fn with_traffic<R: Role, T>(
         &mut self,
         conn: &mut R,
@@ -273,7 +273,7 @@ impl Records {
     }
 }
 
-/// Appends what `write` puts into a space that is made large enough.
+/// Appends the output of `write`, after making enough room.
 pub(crate) fn encode(
     out: &mut Vec<u8>,
     mut write: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>,

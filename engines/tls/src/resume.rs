@@ -1,13 +1,13 @@
 //! Resumption: tickets, and sessions that the server keeps.
 //!
-//! Keys and sessions are shared by all servers and threads; their ownership and rotation are outside
-//! ([`KeyRing`], [`SessionCache`]). A ticket or stored session carries the context of its configuration (certificates and
-//! policy towards clients), and no other takes it: a session begun where no certificate is asked for is none where one is.
-//! It carries its end, too: `ssl_session_timeout`.
+//! All servers and threads share keys and sessions; their ownership and rotation are outside ([`KeyRing`],
+//! [`SessionCache`]). A ticket or stored session carries the context of its configuration (certificates and policy
+//! towards clients), and no other configuration accepts it. So a session begun without a certificate request cannot
+//! skip one elsewhere. It carries its end, too: `ssl_session_timeout`.
 //!
-//! A ticket is the name of a key, 16 bytes; an initialisation vector, 16 bytes; the session, encrypted by AES-CBC; and an
-//! HMAC-SHA-256 of all of that. That is the form in which nginx makes them from the same files of keys, but what is inside
-//! is rustls's, so a ticket of the one is none for the other.
+//! A ticket is the name of a key, 16 bytes; an initialisation vector, 16 bytes; the session, encrypted by AES-CBC;
+//! and an HMAC-SHA-256 of all that precedes it. nginx makes the same form from the same key files. But the content
+//! is rustls's, so neither accepts tickets of the other.
 //!
 //! Source: RFC 5077 section 4; nginx documentation, `ssl_session_ticket_key`.
 
@@ -106,7 +106,7 @@ pub trait KeyRing: fmt::Debug + Send + Sync {
     fn named(&self, name: &[u8]) -> Option<Arc<TicketKey>>;
 }
 
-/// Where sessions are kept. Keys and values are secrets.
+/// A store of sessions. Keys and values are secrets.
 pub trait SessionCache: fmt::Debug + Send + Sync {
     /// Keeps a session until a time in seconds since 1970.
     fn put(&self, key: Vec<u8>, value: Vec<u8>, until_s: u64, now_s: u64);
@@ -166,7 +166,7 @@ pub(crate) struct Sessions {
     pub(crate) lifetime_s: u64,
 }
 
-/// The key under which a session of the server is kept whose handshake goes on.
+/// The cache key of a session for the server of the current handshake.
 fn key_of(key: &[u8]) -> Option<Vec<u8>> {
     ask(|server| [&server.context()[..], key].concat())
 }
@@ -195,7 +195,7 @@ impl StoresServerSessions for Sessions {
     }
 }
 
-/// Seconds since 1970, from where rustls has them.
+/// Seconds since 1970, from rustls's clock.
 pub(crate) fn now_s() -> u64 {
     UnixTime::now().as_secs()
 }

@@ -49,7 +49,7 @@ impl Scratch {
         self.fill(bytes.len());
     }
 
-    /// Puts bytes in front of what was filled in from `start` on.
+    /// Inserts bytes before those written from `start` on.
     pub(crate) fn insert(&mut self, start: usize, bytes: &[u8]) {
         let _ = self.room(bytes.len());
         self.memory

@@ -1,7 +1,7 @@
 //! Keys that are encrypted with a password.
 //!
-//! PKCS #8 with PBES2 (PBKDF2 and AES in CBC mode), which is what OpenSSL writes since 1.0, and OpenSSL's older form with
-//! `DEK-Info` in the head lines, for AES. Absent: DES, and whatever else is no protection today; scrypt.
+//! Supports PKCS #8 with PBES2 (PBKDF2 and AES in CBC mode), the default of OpenSSL since 1.0, and OpenSSL's older
+//! form with `DEK-Info` in the head lines, for AES. Absent: DES and other broken ciphers; scrypt.
 //!
 //! Source: RFC 8018 (PKCS #5), RFC 5958; EVP_BytesToKey(3) for the older form.
 
@@ -20,7 +20,7 @@ use md5::{Digest, Md5};
 use super::x509::FileFault;
 use super::x509::der::{self, Reader};
 
-/// Decrypts what an `ENCRYPTED PRIVATE KEY` holds; the result is a key in PKCS #8.
+/// Decrypts the content of an `ENCRYPTED PRIVATE KEY`; the result is a key in PKCS #8.
 pub(crate) fn pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<Vec<u8>, FileFault> {
     let scheme = Scheme::parse(der)?;
     let open = |password: &Vec<u8>| {
@@ -34,7 +34,7 @@ pub(crate) fn pkcs8(der: &[u8], passwords: &[Vec<u8>]) -> Result<Vec<u8>, FileFa
         .ok_or(FileFault::BadPassword)
 }
 
-/// Decrypts a part of the older form, given what its `DEK-Info` says.
+/// Decrypts a part in the older form; `info` is its `DEK-Info`.
 pub(crate) fn older(info: &str, body: &[u8], passwords: &[Vec<u8>]) -> Result<Vec<u8>, FileFault> {
     let (name, vector) = info.split_once(',').unwrap_or((info, ""));
     let cipher = match name.trim() {

@@ -1,7 +1,7 @@
 //! An OCSP response that changes while its certificate is shown.
 //!
-//! A handshake takes a lock for reading and a reference; a response that came is put in beside them, as a whole. Absent:
-//! where it comes from.
+//! A handshake takes a lock for reading and a reference; a new response replaces them as a whole. Absent: the
+//! source of responses.
 //!
 //! Source: RFC 6066 section 8; nginx documentation, `ssl_stapling`.
 
@@ -11,10 +11,10 @@ use rustls::sign::CertifiedKey;
 
 use super::resume::now_s;
 
-/// A certificate with what was last said of it.
+/// A certificate with its last OCSP response.
 #[derive(Debug)]
 pub struct Staple {
-    /// As it is shown where nothing holds.
+    /// The certificate without a valid response.
     plain: Arc<CertifiedKey>,
     stapled: RwLock<Option<Stapled>>,
 }

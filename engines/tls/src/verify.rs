@@ -1,13 +1,13 @@
 //! Whether a client's certificate is one to trust, as OpenSSL decides and in its words.
 //!
-//! A path is built from the client's certificate to a certificate that issued itself and is among the trusted ones. All
-//! of it is then checked, and of several faults the last one found is returned, in OpenSSL's order of checks, because
-//! that is what nginx shows. Certificates of version 1, which many home-made authorities give out, are taken as OpenSSL
-//! takes them.
+//! A path is built from the client's certificate to a self-issued certificate among the trusted ones. The whole
+//! path is then checked. Of several faults the last one found is returned, in OpenSSL's order of checks, because
+//! nginx shows that one. Certificates of version 1, which many home-made authorities issue, are handled as in
+//! OpenSSL.
 //!
-//! rustls's own verifier knows no version 1 and has other words, so it is asked for one thing only: where a certificate of
-//! the path limits names, it must agree. Absent: certificate policies, and OpenSSL's security levels, instead of which
-//! signatures count only with keys and digests that rustls takes (RSA from 2048 bits, no SHA-1).
+//! rustls's own verifier does not support version 1 and has other words. So it is used for one thing only: if a
+//! certificate of the path limits names, it must agree. Absent: certificate policies, and OpenSSL's security
+//! levels. Instead, signatures count only with keys and digests that rustls accepts (RSA from 2048 bits, no SHA-1).
 //!
 //! Source: RFC 5280 section 6; openssl-verification-options(1).
 
@@ -162,8 +162,8 @@ impl Verifier {
         }
     }
 
-    /// Checks the certificate of one that signs OCSP responses, the first of these, with what is known of the path above
-    /// it. Limits of names are not looked at: the issuer of the certificate in question made it a responder itself.
+    /// Checks the certificate of an OCSP signer, the first of these, with the known path above it. Limits of names
+    /// are not checked: the issuer of the certificate in question made it a responder itself.
     pub(crate) fn verify_responder(&self, sent: &[&[u8]], now: i64) -> Result<(), Reason> {
         let parsed: Vec<_> = sent
             .iter()
@@ -210,7 +210,7 @@ impl Verifier {
                     }),
                 );
             }
-            // OpenSSL says of a path that would be too long that its next certificate is missing.
+            // OpenSSL reports a path that would be too long as a missing next certificate.
             let missing = if among_trusted {
                 NO_ISSUER
             } else {
@@ -376,7 +376,7 @@ fn check_signatures(path: &Path<'_>, now: i64, tell: &mut dyn FnMut(Reason)) {
                     tell(BAD_SIGNATURE);
                 }
             }
-            // OpenSSL looks at nothing of a last certificate whose issuer is missing.
+            // OpenSSL does not check a last certificate without an issuer.
             None if !own_issuer && all.len() > 1 => continue,
             None => {}
         }

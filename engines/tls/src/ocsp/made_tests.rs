@@ -61,7 +61,7 @@ impl World {
         question.expect("the issuer is there")
     }
 
-    /// A responder whose certificate the issuer, or another, made.
+    /// A responder with a certificate made by the issuer, or by another authority.
     pub(super) fn delegate(&self, by: &Authority, usages: Vec<ExtendedKeyUsagePurpose>) -> Signer {
         let mut params = named("responder");
         params.extended_key_usages = usages;

@@ -1,11 +1,11 @@
-//! OCSP, client role: what is asked about a certificate, and what an answer is worth.
+//! OCSP, client role: requests about a certificate, and the verdict on a response.
 //!
 //! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response: whether it is
 //! about this certificate, is signed by an authorized responder of its issuer, and is valid now. Absent: the transport;
 //! nonces, which would keep responders from answering out of their caches, signed requests, and questions about several
 //! certificates.
 //!
-//! Source: RFC 6960, RFC 5019; what is checked with and without `ssl_stapling_verify` is nginx's and OpenSSL's behaviour.
+//! Source: RFC 6960, RFC 5019; the checks with and without `ssl_stapling_verify` are those of nginx and OpenSSL.
 
 #[cfg(test)]
 #[path = "made_tests.rs"]
@@ -24,7 +24,7 @@ use super::verify::{Authorities, Reason, is_issued_by, is_signed};
 use super::x509::{Certificate, access_location, der};
 use response::{CertId, Response};
 
-/// A certificate whose status is asked for, with its issuer, both DER.
+/// A certificate and its issuer for a status request, both DER.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
     certificate: Vec<u8>,
@@ -38,7 +38,7 @@ pub struct Answer {
     pub status: Status,
     /// When that was known to be right, seconds since 1970.
     pub from_s: i64,
-    /// When there will be something newer; `None` where that can be at any time.
+    /// Time of the next update; `None` if it can come at any time.
     pub until_s: Option<i64>,
 }
 
@@ -102,7 +102,7 @@ pub enum Fault {
 }
 
 impl fmt::Display for Fault {
-    /// As nginx says it, with OpenSSL's reasons.
+    /// In nginx's words, with OpenSSL's reasons.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let check = "OCSP_check_validity() failed";
         let verify = "OCSP_basic_verify() failed";
@@ -200,7 +200,7 @@ impl Question {
     /// or among the `sent` ones that the server shows.
     ///
     /// # Errors
-    /// Why it says nothing.
+    /// The reason why the response is not usable.
     pub fn judge(
         &self,
         response: &[u8],

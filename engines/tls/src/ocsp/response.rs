@@ -1,4 +1,4 @@
-//! An OCSP response, taken apart; whose signature it has is another question.
+//! An OCSP response, parsed; its signature is checked elsewhere.
 //!
 //! Source: RFC 6960 section 4.2.1.
 
@@ -29,7 +29,7 @@ pub(super) struct Response<'a> {
 pub(super) enum Responder<'a> {
     /// One of this name, DER.
     Name(&'a [u8]),
-    /// The one whose key has this SHA-1.
+    /// The responder with the key of this SHA-1.
     Key(&'a [u8]),
 }
 
@@ -118,7 +118,7 @@ impl<'a> Response<'a> {
     }
 }
 
-/// The basic response inside what follows the status.
+/// The basic response inside the bytes behind the status.
 fn basic<'a>(parts: &mut Reader<'a>) -> Option<&'a [u8]> {
     let bytes = parts.body(der::context(0))?;
     let mut bytes = Reader::new(bytes).sequence()?;
@@ -161,7 +161,7 @@ impl<'a> Single<'a> {
     }
 }
 
-/// Whether extensions, where there are any, have a critical one.
+/// Whether the extensions, if any, have a critical one.
 fn extensions(fields: &mut Reader<'_>) -> Option<bool> {
     match fields.body(der::context(1)) {
         Some(list) => has_critical(Reader::new(list).sequence()?),

@@ -1,4 +1,4 @@
-//! Questions and what becomes of answers: right ones, wrong ones, and ones that somebody changed.
+//! Requests and the verdicts on responses: good, wrong and tampered ones.
 
 use rcgen::ExtendedKeyUsagePurpose::{OcspSigning, ServerAuth};
 

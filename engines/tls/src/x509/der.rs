@@ -88,7 +88,8 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Whether the next value is "true"; any other value than a boolean stands behind an absent one, which is "false".
+    /// Whether the next value is "true". A value of another type belongs to the next field, so the boolean is
+    /// absent and "false".
     pub(crate) fn flag(&mut self) -> bool {
         self.body(BOOLEAN).is_some_and(|body| body != [0])
     }
@@ -106,7 +107,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A value of this tag whose body are these parts.
+/// A value of this tag with a body of these parts.
 pub(crate) fn encode(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
     let len: usize = parts.iter().map(|part| part.len()).sum();
     let mut bytes = vec![tag];

@@ -10,11 +10,11 @@ use super::der::{self, Reader, Value};
 struct Attribute<'a> {
     id: &'a [u8],
     value: Value<'a>,
-    /// It stands in one set with the one before.
+    /// It is in one set with the one before.
     joined: bool,
 }
 
-/// The attributes of a name, in order; those before what cannot be read.
+/// The attributes of a name, in order, up to an unreadable one.
 fn attributes(name: &[u8]) -> Vec<Attribute<'_>> {
     let mut found = Vec::new();
     let Some(mut sets) = Reader::new(name).sequence() else {
@@ -34,7 +34,7 @@ fn attributes(name: &[u8]) -> Vec<Attribute<'_>> {
     found
 }
 
-/// The text of a string of one of the types of names; `None` for what is no string.
+/// The text of a string of one of the types of names; `None` if it is no string.
 fn text(value: &Value<'_>) -> Option<String> {
     Some(match value.tag {
         der::UTF8_STRING => String::from_utf8_lossy(value.body).into_owned(),
@@ -196,7 +196,7 @@ const X520: &[u8] = &[0x55, 4];
 const PKCS9: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 9];
 /// `pilotAttributeType`
 const PILOT: &[u8] = &[0x09, 0x92, 0x26, 0x89, 0x93, 0xf2, 0x2c, 0x64, 1];
-/// Where a company is registered, by Microsoft.
+/// Place of a company's registration, by Microsoft.
 const JURISDICTION: &[u8] = &[0x2b, 6, 1, 4, 1, 0x82, 0x37, 0x3c, 2, 1];
 
 const SHORT_NAMES: &[(&[u8], u8, &str)] = &[

@@ -1,4 +1,4 @@
-//! Extensions of certificates, and what is critical in those of lists and OCSP responses.
+//! Extensions of certificates, and critical ones in lists and OCSP responses.
 //!
 //! Source: RFC 5280 section 4.2.
 
@@ -15,7 +15,7 @@ pub(crate) struct Extensions<'a> {
     pub(crate) for_clients: Option<bool>,
     /// `extendedKeyUsage` is there and allows signing OCSP responses.
     pub(crate) for_responders: bool,
-    /// `authorityInfoAccess`: where there is more about the issuer.
+    /// `authorityInfoAccess`: links to data about the issuer.
     pub(crate) access: Option<&'a [u8]>,
     /// `subjectKeyIdentifier`.
     pub(crate) key_id: Option<&'a [u8]>,
@@ -84,7 +84,7 @@ impl<'a> Extensions<'a> {
     }
 }
 
-/// Identifier of the next extension, whether it is critical, and what follows.
+/// Identifier of the next extension, whether it is critical, and the rest.
 fn extension<'a>(list: &mut Reader<'a>) -> Option<(&'a [u8], bool, Reader<'a>)> {
     let mut fields = list.sequence()?;
     let id = fields.body(der::OID)?;

@@ -16,11 +16,11 @@ pub enum FileFault {
     NoStart(&'static str),
     /// A part is not whole, or no base64.
     Damaged(&'static str),
-    /// A part is not what its label says.
+    /// A part does not match its label.
     NotDer(&'static str),
     /// The key is encrypted, and no password was right.
     BadPassword,
-    /// The key is of a kind, or encrypted in a way, that is not supported; the second part says how to help it.
+    /// The key has an unsupported kind or encryption; the second part is a hint for a remedy.
     Unsupported(String),
 }
 
@@ -61,7 +61,7 @@ pub(crate) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, 
         ) {
             continue;
         }
-        // After a trusted certificate there may be what it is trusted for.
+        // After a trusted certificate its trust settings may follow.
         let der = Reader::new(&part.der).expect(der::SEQUENCE);
         let der = der.map(|value| value.whole);
         let der = der.filter(|der| Certificate::parse(der).is_some());

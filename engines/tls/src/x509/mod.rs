@@ -1,12 +1,12 @@
 //! Syntax of certificates, of lists of revoked certificates and of the files they stand in: DER, X.509, names, PEM.
 //!
-//! A [`Certificate`] refers to the bytes it was parsed from. Nothing here decides about trust: that is `verify`, and
-//! `ocsp` for what responders say.
+//! A [`Certificate`] refers to the bytes it was parsed from. Nothing here decides about trust: see `verify`, and
+//! `ocsp` for responses of responders.
 //!
-//! Certificates of version 1 are parsed as well: many home-made client certificates are of that version. So is what DER
-//! forbids and OpenSSL takes: a default value that is written, any byte but 0 for `TRUE`, unsorted sets, unused bits of
-//! `keyUsage` that are set. Why no library does it is in docs/dependencies.md. Absent: indefinite lengths, unique
-//! identifiers, and extensions that nothing asks for.
+//! Certificates of version 1 are parsed as well: many home-made client certificates are of that version. Some
+//! violations of DER are accepted as in OpenSSL: an explicit default value, any byte but 0 for `TRUE`, unsorted
+//! sets, unused bits of `keyUsage` that are set. docs/dependencies.md explains why no library is used. Absent:
+//! indefinite lengths, unique identifiers, and unused extensions.
 //!
 //! Source: RFC 5280 sections 4.1 and 4.2.
 
@@ -80,7 +80,7 @@ impl<'a> Certificate<'a> {
             None => 1,
         };
         let serial = fields.body(der::INTEGER)?;
-        // What is signed says again how, and both must agree (RFC 5280 section 4.1.1.2).
+        // The signed part repeats its algorithm, and both must agree (RFC 5280 section 4.1.1.2).
         if fields.body(der::SEQUENCE)? != algorithm || version > 3 || serial.is_empty() {
             return None;
         }
@@ -141,7 +141,7 @@ impl<'a> Certificate<'a> {
     }
 }
 
-/// Kind and key of what is inside a `SubjectPublicKeyInfo`.
+/// Kind and key in the content of a `SubjectPublicKeyInfo`.
 pub(crate) fn public_key(info: &[u8]) -> Option<(&[u8], &[u8])> {
     let mut info = Reader::new(info);
     Some((info.body(der::SEQUENCE)?, info.bit_string()?))
