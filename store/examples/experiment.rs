@@ -72,7 +72,7 @@ fn answers(store: &Sqlite, found: &ExperimentSummary) -> Outcome<()> {
             "users of \"{}\" in {seconds:.3} s; {excluded:?}",
             found.name
         );
-        // A mean tells whether the effect is there.
+        // A mean shows whether the effect is there.
         for (name, (count, sum)) in found.arms.iter().zip(arms) {
             let mean = sum / count as f64 / 1000.0;
             println!("{name}: {count} users, mean {mean:.1} ms");

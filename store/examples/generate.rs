@@ -1,8 +1,8 @@
 //! Generates connections of the last 30 days, and measures their insertion and the map of these days.
 //!
-//! `cargo run --release -p firstbyte-store --example generate -- CONNECTIONS FILE [END]` prints rows a second, the size of the
-//! file, the time of an opening, three times of each grouping, and the time of the networks. With END it ends after so many of
-//! the connections. An existing file is only read. `rows` makes the connections.
+//! `cargo run --release -p firstbyte-store --example generate -- CONNECTIONS FILE [END]` prints rows a second, the
+//! size of the file, the time of an opening, three times of each grouping, and the time of the networks. With END
+//! it stops after that number of connections. An existing file is only read. `rows` makes the connections.
 
 #[path = "rows/mod.rs"]
 mod rows;

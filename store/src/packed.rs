@@ -1,8 +1,8 @@
 //! Histograms as bytes.
 //!
-//! Cells follow each other in the order of their buckets. Each has three numbers: the distance from the bucket after the
-//! previous cell, the count, and the excess of the sum over the least sum of so many times. Numbers are LEB128: seven bits a
-//! byte, the low bits first.
+//! Cells follow each other in the order of their buckets. Each has three numbers: the distance from the bucket
+//! after the previous cell, the count, and the excess of the sum over the least possible sum of that many times.
+//! Numbers are LEB128: seven bits a byte, the low bits first.
 
 use crate::histogram::{Cell, Histogram, bounds_of, bucket_of};
 

@@ -66,7 +66,7 @@ impl Step {
     }
 }
 
-/// Property that groups connections, and gives each group its key.
+/// Property that groups connections and is the key of each group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Grouping {
     /// Country, subdivision or operator. Only countries add up to all connections: the key is empty if a country is unknown.

@@ -1,6 +1,6 @@
 //! Certificates are read and shown as by OpenSSL, and damage in each place is found.
 //!
-//! Expected values are from `openssl x509` of OpenSSL 3.0, where nothing else is said.
+//! Expected values are from `openssl x509` of OpenSSL 3.0, unless noted otherwise.
 //!
 //! Source: RFC 5280 section 4.1; X.690.
 
@@ -57,7 +57,7 @@ fn strings_of_names_are_shown_as_openssl_shows_them() {
             "/CN=\\x00\\x00\\x00a\\x00\\x01\\xF6\\x00",
         ),
         (0x1e, b"\0a\x20\xac", "CN=a\\E2\\82\\AC", "/CN=\\x00a \\xAC"),
-        // What is no string is shown as DER in the newer form.
+        // A value that is no string is shown as DER in the newer form.
         (0x30, &[5, 0], "CN=#30020500", "/CN=\\x05\\x00"),
     ];
     for (tag, bytes, newer, older) in cases {
@@ -70,7 +70,7 @@ fn strings_of_names_are_shown_as_openssl_shows_them() {
     }
 }
 
-/// OpenSSL reads no certificate with such strings; here they are shown, with what stands for unknown characters.
+/// OpenSSL reads no certificate with such strings; here they are shown, with a placeholder for unknown characters.
 #[test]
 fn other_and_damaged_strings_of_names_are_shown_nevertheless() {
     let cases: &[Name<'_>] = &[
@@ -221,7 +221,7 @@ fn versions_and_what_follows_the_key() {
     assert!(with(&|f| f.version = vec![0xa0, 3, 2, 1, 1]));
     assert!(!with(&|f| f.version = vec![0xa0, 3, 2, 1, 3]));
     assert!(!with(&|f| f.version = vec![0xa0, 3, 2, 1, 0xff]));
-    // Identifiers of issuer and subject, which nobody uses.
+    // Identifiers of issuer and subject, which are unused in practice.
     let ids = [value(0x81, &[&[0, 1]]), value(0x82, &[&[0, 1]])].concat();
     assert!(with(&|f| f.rest.clone_from(&ids)));
     assert!(!with(&|f| f.rest = vec![0x30]));
@@ -298,7 +298,7 @@ fn lengths_are_definite_and_shortest() {
     for len in 0..whole.len() {
         assert!(Certificate::parse(&whole[..len]).is_none(), "{len}");
     }
-    // Bytes behind a certificate are what a trusted one is trusted for.
+    // Bytes behind a certificate are the trust settings of a trusted one.
     let behind = [&whole[..], &[5, 0]].concat();
     assert!(Certificate::parse(&behind).is_none());
     for label in ["CERTIFICATE", "TRUSTED CERTIFICATE", "X509 CERTIFICATE"] {

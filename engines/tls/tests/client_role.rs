@@ -11,7 +11,7 @@ use rustls::RootCertStore;
 use rustls::pki_types::{CertificateDer, ServerName};
 use tls::{Ciphers, ClientConfig, ClientConn, Config, Conn, Fault, Scratch, ServerTrust, Settings};
 
-/// Both ends, and what each received in plaintext.
+/// Both ends, and the plaintext that each received.
 struct Ends {
     client: ClientConn,
     server: Conn,

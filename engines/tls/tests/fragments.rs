@@ -17,7 +17,7 @@ use tls::{Config, Conn};
 const TLS12: &[&SupportedProtocolVersion] = &[&version::TLS12];
 const TLS13: &[&SupportedProtocolVersion] = &[&version::TLS13];
 
-/// The records of some bytes with what is in them in records of one byte each.
+/// The records of some bytes, with their content in records of one byte each.
 fn shattered(records: &[u8]) -> Vec<Vec<u8>> {
     let mut rest = records;
     let mut out = Vec::new();
@@ -62,7 +62,7 @@ fn a_hello_in_records_of_one_byte_begins_the_same_handshake() {
     }
 }
 
-/// The head of a handshake message that is longer than what follows, in its record.
+/// The head of a handshake message that is longer than its content, in its record.
 fn message(kind: u8, bytes: usize) -> Vec<u8> {
     let [_, high, middle, low] = (bytes as u32).to_be_bytes();
     vec![22, 3, 3, 0, 4, kind, high, middle, low]
@@ -86,7 +86,7 @@ fn time(records: usize, begin: impl Fn() -> Conn, kind: u8) -> Duration {
     times.min().unwrap_or_default()
 }
 
-/// A connection of TLS 1.2 whose server has said what it has to say.
+/// A connection of TLS 1.2 after the server's first flight.
 fn greeted(server: &Arc<Config>) -> Conn {
     let client = client_config(Wishes {
         versions: TLS12,

@@ -1,4 +1,4 @@
-//! Handshakes with a client of rustls: what is agreed on, what is carried, and what is resumed.
+//! Handshakes with a client of rustls: negotiation, application data, and resumption.
 #![allow(
     clippy::disallowed_types,
     reason = "a cache of sessions is shared, and is none of the engine's"
@@ -319,7 +319,7 @@ fn a_session_of_another_name_is_none() {
         .expect("the session is passed over");
 }
 
-/// rustls reads the head of a message and fails: it has to be asked for its alert with the same bytes, and once.
+/// rustls reads the head of a message and fails: its alert must be taken with the same bytes, and once.
 #[test]
 fn broken_handshakes_end_with_one_alert_at_most() {
     let server = build(settings("localhost"));

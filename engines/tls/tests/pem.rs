@@ -1,4 +1,4 @@
-//! Texts of certificates, keys and lists: what may stand around them, and OpenSSL's words for what is wrong.
+//! Texts of certificates, keys and lists: permitted text around them, and OpenSSL's words for faults.
 //!
 //! Source: RFC 7468; PEM_read_bio(3).
 
@@ -88,7 +88,7 @@ fn what_is_no_part_is_told_in_openssls_words() {
 
 #[test]
 fn digits_end_with_as_many_signs_as_are_missing() {
-    // Text within the label that nobody asks for decides as well, so that any bytes will do.
+    // Unused text within the label is hashed as well, so that any bytes will do.
     let with = |digits: &str| {
         read(&format!(
             "-----BEGIN X-----\n{digits}\n-----END X-----\n{}",

@@ -205,7 +205,8 @@ impl Engine for ClickHouseEngine {
 
     fn note_failure(&mut self, _: &Error) {}
 
-    /// Gives the thread that sends some time. If it waits for ClickHouse any longer, it is left alone: its batches stay on disk.
+    /// Allows the sending thread some time. If it waits for ClickHouse any longer, it is left alone: its batches
+    /// stay on disk.
     fn close(&mut self) {
         let Some(shared) = self.shared.take() else {
             return;

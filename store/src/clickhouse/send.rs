@@ -1,9 +1,10 @@
 //! The thread that sends spilled batches, in order and one at a time.
 //!
-//! An insertion may have any outcome: the response is lost, the server is killed between a table and its views, or it executes the
-//! request after this client has given up. So each statement does nothing if its rows are stored, and all statements of a batch have
-//! the same id, of which ClickHouse executes only one at a time. After a failure the insertion runs again, then the statements that
-//! add the batch to roll-ups that lack it. Only a batch with all of them is deleted.
+//! An insertion may have any outcome: the response is lost, the server is killed between a table and its views, or
+//! it executes the request after this client's timeout. So each statement does nothing if its rows are stored. All
+//! statements of a batch have the same id, and ClickHouse executes only one of an id at a time. After a failure the
+//! insertion runs again, then the statements that add the batch to roll-ups that lack it. Only a batch with all of
+//! them is deleted.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -103,7 +104,7 @@ impl Sender {
             let now = Instant::now();
             let first = state.spill.first();
             if let Some(end_at) = state.end_at {
-                // What fails now waits for the next process.
+                // A failure now is left to the next process.
                 let is_over = now >= end_at || self.failing.is_failing();
                 match first {
                     Some(waiting) if self.is_ready && !is_over => return Work::Send(waiting),
@@ -142,7 +143,7 @@ impl Sender {
         Ok(())
     }
 
-    /// Deletes what is too old. A failure is no reason to keep batches.
+    /// Deletes rows beyond the retention time. A failure is no reason to keep batches.
     fn keep(&mut self) -> Result<(), Error> {
         self.keep_at = Instant::now() + KEEP_PAUSE;
         // A lost table is found here at the latest.
@@ -225,7 +226,7 @@ impl Sender {
                 if found.trim() != "0" {
                     continue;
                 }
-                // It asks again: another statement may have been quicker.
+                // The statement checks again: another one may have been quicker.
                 let text = sql::repair(database, rollup, &batch);
                 self.client.insert(&text, &id, &SETTINGS, None)?;
             }

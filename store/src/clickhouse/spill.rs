@@ -186,7 +186,7 @@ impl Spill {
         Ok(())
     }
 
-    /// Gives the oldest batch a new name: it cannot be sent.
+    /// Renames the oldest batch, since it cannot be sent.
     pub(super) fn move_first_aside(&mut self, reason: String) -> Result<Option<Damaged>, Error> {
         let Some(first) = self.waiting.front() else {
             return Ok(None);

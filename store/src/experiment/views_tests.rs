@@ -88,7 +88,7 @@ fn pre_period_ends_at_the_begin() {
         ..query(DAY_S)
     };
     assert_eq!(value(&without, &views).before, None);
-    // A user who has only been there before has not entered.
+    // A user with earlier views only has not entered.
     let (found, excluded) = users(&query(DAY_S), &[(7, views[2])]);
     assert_eq!((found, excluded), (Vec::new(), Excluded::default()));
 }

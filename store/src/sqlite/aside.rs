@@ -18,7 +18,7 @@ pub struct MovedAside {
     pub reason: String,
 }
 
-/// Gives a store and its write-ahead log new names.
+/// Renames a store and its write-ahead log.
 pub(super) fn move_aside(path: &Path, reason: &str) -> Result<MovedAside, Error> {
     let to = free_name(path, wall_s())?;
     for suffix in ["-wal", "-shm", ""] {

@@ -120,8 +120,8 @@ impl Sqlite {
         }
     }
 
-    /// Returns the time of the newest row, Unix seconds. It is that of the last connection, since a wrong clock may have made an
-    /// earlier one, or of a page view that fits it.
+    /// Returns the time of the newest row, Unix seconds: that of the last connection, since a wrong clock may have
+    /// made an earlier one, or of a page view that fits it.
     ///
     /// # Errors
     /// If the store cannot be read.

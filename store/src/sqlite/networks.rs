@@ -118,7 +118,8 @@ fn id(db: &Connection, text: &str) -> Result<Option<i64>, Error> {
     Ok(db.query_row(text, [], |row| row.get(0))?)
 }
 
-/// Returns an id at or below the first row from a time on, above the row before, if rows are in the order of their closes.
+/// Returns an id at or below the first row from a time on, above the row before, if rows are in the order of their
+/// closes.
 fn first_from(db: &Connection, first: i64, last: i64, from_s: u64) -> Result<i64, Error> {
     let mut row_from = db.prepare(sql::ROW_FROM)?;
     // Rows below `low` are earlier, and those from `high` are not.

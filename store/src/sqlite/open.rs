@@ -1,4 +1,4 @@
-//! Opening: whose file it is, whether it is whole, and a new one in place of a damaged one.
+//! Opening: check of the owner and the integrity of the file, and a new one in place of a damaged one.
 
 use std::ffi::OsString;
 use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
@@ -79,7 +79,7 @@ fn begin(db: &Connection) -> Result<(), Error> {
     Ok(())
 }
 
-/// Gives a file of an earlier version this schema, in one transaction that changes no row.
+/// Migrates a file of an earlier version to this schema, in one transaction that changes no row.
 fn migrate(db: &Connection) -> Result<(), Error> {
     let version = || db.pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0));
     if version()? == sql::SCHEMA_VERSION {
@@ -122,7 +122,7 @@ fn has_log(path: &Path) -> bool {
     fs::metadata(with(path, "-wal")).is_ok_and(|log| log.len() > 0)
 }
 
-/// URI of a file that nobody writes, <https://www.sqlite.org/uri.html>.
+/// URI of a file without writers, <https://www.sqlite.org/uri.html>.
 fn immutable(path: &Path) -> PathBuf {
     let mut uri = b"file:".to_vec();
     for byte in path.as_os_str().as_bytes() {

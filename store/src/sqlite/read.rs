@@ -237,7 +237,7 @@ pub(super) fn extent(db: &Connection) -> Result<Option<(u64, u64)>, Error> {
     Ok(period)
 }
 
-/// Returns the period of the roll-ups, whose ends are as short as stored ones.
+/// Returns the period of the roll-ups; its ends are as short as stored ones.
 fn rolled_extent(db: &Connection) -> Result<Option<(u64, u64)>, Error> {
     // Begin and end of the first and of the last roll-up.
     let mut ends: Option<[(u64, u64); 2]> = None;

@@ -16,7 +16,7 @@ use crate::sql;
 
 /// Rows that one step deletes.
 const STEP_ROWS: u32 = 5_000;
-/// Pages that one step gives back to the file system.
+/// Pages that one step returns to the file system.
 const STEP_PAGES: u64 = 1_000;
 /// Share of free pages above which the file shrinks; fewer are used for the next rows.
 const FREE_SHARE: u64 = 4;
@@ -110,7 +110,7 @@ fn delete_open(db: &mut rusqlite::Connection, until_s: i64) -> Result<bool, Erro
     Ok(true)
 }
 
-/// Deletes what is too old.
+/// Deletes rows beyond the retention time.
 fn expire(
     db: &mut rusqlite::Connection,
     now_s: u64,

@@ -1,4 +1,4 @@
-//! Heads and bodies of CGI: what servers send, what is refused, limits at the byte, any split.
+//! Heads and bodies of CGI: typical output of servers, refused input, limits at the byte, any split.
 
 mod bodies;
 mod heads;

@@ -210,10 +210,10 @@ fn a_truncated_answer_is_asked_for_over_tcp() {
         (over_tcp.route, &over_tcp.message),
         (expected, &query.message)
     );
-    // A second copy of the datagram asks for nothing more.
+    // A second copy of the datagram causes no further query.
     lab.answer(&query, &truncated).expect("sound");
     assert!(lab.sent().is_empty());
-    // The stream is silent: the next server is asked over TCP, too.
+    // The stream is silent: the next server is queried over TCP, too.
     lab.pass(5_000);
     let next = lab.sent_one();
     assert_eq!(

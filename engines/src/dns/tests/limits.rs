@@ -25,7 +25,7 @@ fn aliases_are_followed_so_far() {
             matches!(lab.told(), Event::Resolved { .. })
         };
         assert_eq!(told("0.test"), found, "{last} of servers");
-        // From what is kept; all but the first of the longer chain is in reach.
+        // From the cache; all but the first of the longer chain is in reach.
         assert!(told("1.test"));
         assert_eq!(told("0.test"), found, "{last} that are kept");
     }
@@ -70,7 +70,7 @@ fn names_asked_for_at_a_time_are_limited() {
     lab.told_nothing();
     ask(&mut lab, ASKED_MAX);
     assert_eq!(lab.failure(), Failure::TooMany);
-    // A name that is asked for already costs nothing more.
+    // A name with a pending query costs nothing more.
     ask(&mut lab, 0);
     lab.told_nothing();
 }

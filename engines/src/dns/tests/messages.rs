@@ -1,4 +1,4 @@
-//! Messages byte by byte: what is sent, what is taken, what is refused.
+//! Messages byte by byte: sent, accepted and refused ones.
 
 use super::super::message::Reply as Parsed;
 use super::super::{Frames, Name, POINTERS_MAX, TEXT_BYTES_MAX};
@@ -22,7 +22,7 @@ fn response() -> Vec<u8> {
     bytes
 }
 
-/// With one answer whose owner is these bytes.
+/// With one answer; its owner has these bytes.
 fn with_owner(owner: &[u8]) -> Vec<u8> {
     let mut bytes = response();
     bytes[7] = 1;
@@ -163,7 +163,7 @@ fn pointers_lead_back_and_nowhere_else() {
 fn two_pointers_that_lead_to_each_other_end() {
     let mut bytes = with_owner(b"\xc0\x0c");
     bytes[7] = 2;
-    // The data of the first record is at 33: a pointer to 35, where one leads back to 33.
+    // The data of the first record is at 33: a pointer to 35, which holds a pointer back to 33.
     let at = bytes.len() - 4;
     bytes[at..].copy_from_slice(&[0xc0, 35, 0xc0, 33]);
     bytes.extend(b"\xc0\x23\x00\x01\x00\x01\x00\x00\x00\x05\x00\x04\x7f\x00\x00\x01");
@@ -209,7 +209,7 @@ fn overlong_names_are_refused() {
         with(&[&longest[..], b"\x01x"].concat(), b"\x00"),
         "too long name in DNS response"
     );
-    // What a pointer adds counts.
+    // Bytes behind a pointer count.
     assert_eq!(with(&longest, b"\xc0\x0e"), "too long name in DNS response");
 }
 

@@ -10,7 +10,7 @@ use core::net::IpAddr;
 
 use super::{Answer, Event, Failure, Key, Refused, Resolver, Route, Settings, Subject, Transport};
 
-/// A resolver, its clock, and what it has sent.
+/// A resolver, its clock, and its sent queries.
 struct Lab {
     resolver: Resolver,
     now_ms: u64,
@@ -33,7 +33,7 @@ impl Lab {
         }
     }
 
-    /// Only IPv4 addresses are asked for, of this many servers.
+    /// Only IPv4 addresses are queried, at this many servers.
     fn v4(servers: usize) -> Self {
         Self::new(Settings {
             servers,
@@ -89,7 +89,7 @@ impl Lab {
         result
     }
 
-    /// Answers what is to be sent now, query after query, until nothing more is sent.
+    /// Answers the pending queries, one after the other, until nothing more is sent.
     fn serve(&mut self, server: impl Fn(&Query) -> Vec<u8>) -> usize {
         let mut count = 0;
         loop {
@@ -143,7 +143,7 @@ impl Lab {
 }
 
 impl Query {
-    /// Name and type that are asked for.
+    /// Name and type in the question.
     fn question(&self) -> (String, u16) {
         let mut labels = Vec::new();
         let mut at = 12;
@@ -167,7 +167,7 @@ impl Query {
         Reply(bytes)
     }
 
-    /// A response with an address of the type that was asked for.
+    /// A response with an address of the requested type.
     fn address(&self, address: &str) -> Vec<u8> {
         self.reply().address(address, 60).0
     }
@@ -187,7 +187,7 @@ impl Reply {
         self
     }
 
-    /// A record of the name that was asked for.
+    /// A record of the requested name.
     fn record(self, kind: u16, ttl_s: u32, data: &[u8]) -> Self {
         self.record_of(&[0xc0, 12], kind, ttl_s, data)
     }

@@ -9,7 +9,7 @@ fn header(bytes: [u8; 8]) -> Vec<u8> {
 
 const HEAD: &str = "X-A: b\r\n\r\n";
 
-/// Events where the bytes come in place of a head, and within a body: the error is the same.
+/// Events for the bytes in place of a head, and within a body: the error is the same.
 fn error(bytes: &[u8]) -> String {
     let (first, reusable) = told_to(asked, bytes, false);
     assert!(!reusable);
@@ -34,7 +34,7 @@ fn another_version_is_refused() {
 
 #[test]
 fn records_that_no_client_takes_are_refused() {
-    // Those a client sends, management records, and those nobody knows.
+    // Records sent by clients, management records, and unknown ones.
     for of in [0, 1, 2, 4, 5, 8, 9, 10, 11, 12, 255] {
         let expected = format!("sent invalid FastCGI record type: {of}");
         assert_eq!(error(&header([1, of, 0, 1, 0, 0, 0, 0])), expected);
@@ -287,7 +287,7 @@ fn a_head_has_a_limit() {
     );
     text.insert(5, 'b');
     assert_eq!(told(&[stdout(&text), end(0)]).0, "sent too big header");
-    // What is written to STDERR does not count.
+    // Bytes on STDERR do not count.
     text.remove(5);
     let noise = stderr(&"e".repeat(2 * HEAD_BYTES));
     assert!(told(&[noise, stdout(&text), end(0)]).0.ends_with("end 0"));

@@ -1,4 +1,4 @@
-//! The client role: requests as records, responses out of records, and what applications do instead.
+//! The client role: requests as records, responses out of records, and faults of applications.
 
 mod bad_input;
 mod requests;

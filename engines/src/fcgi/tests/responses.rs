@@ -195,7 +195,7 @@ fn the_end_of_the_connection_ends_what_is_whole() {
     let waiting = told_to(short, &ended, false).0;
     assert_eq!(waiting, "200 X-A=b\n+hello", "END_REQUEST is yet to come");
     let eof = format!("{expected}\nEof");
-    // An application that was asked to keep the connection may close it all the same.
+    // An application may close the connection despite a request to keep it open.
     let closed = [ended, end(0)].concat();
     assert_eq!(told_to(asked, &closed, true), (eof, false));
 }

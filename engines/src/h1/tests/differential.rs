@@ -1,4 +1,4 @@
-//! Events and output do not depend on where the input is cut.
+//! Events and output do not depend on how the input is cut.
 
 use super::*;
 use crate::http::Fields;
@@ -34,8 +34,9 @@ fn tell(pieces: &[&[u8]], answer_early: bool) -> Story {
     without_timing(story, answer_early)
 }
 
-/// Drops what may depend on how much had arrived: whether closing lingers, and, for a response sent before its request
-/// was complete, events of the body and whether a broken body could still be announced with "close".
+/// Drops everything that may depend on the amount of received input: whether closing lingers, and, for a response
+/// sent before its request was complete, events of the body and whether a broken body could still be announced with
+/// "close".
 fn without_timing(mut story: Story, answer_early: bool) -> Story {
     if story.next == Some(Next::Linger) {
         story.next = Some(Next::Close);
@@ -100,7 +101,7 @@ fn record(event: Event, events: &mut Vec<String>) {
     events.push(told);
 }
 
-/// A head without what depends on how much of a broken line had arrived.
+/// A head without the parts that depend on the received length of a broken line.
 fn describe(head: &RequestHead) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields: Vec<_> = head

@@ -102,7 +102,7 @@ fn the_defaults_refuse_16_kb_of_method_uri_or_header() {
     assert_eq!(Fault::HeaderTooLarge.status(), 494);
 }
 
-/// A bad byte within the limit is what is reported; one beyond is never seen.
+/// A bad byte within the limit is reported; one beyond is never seen.
 #[test]
 fn a_bad_byte_counts_if_it_comes_before_the_limit() {
     let limits = settings(64, (1, 64));

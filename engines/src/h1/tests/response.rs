@@ -94,7 +94,7 @@ fn a_response_without_a_body_says_so() {
     );
 }
 
-/// The peer must not take what follows for the next response.
+/// The peer must not take the bytes behind it for the next response.
 #[test]
 fn a_body_of_the_wrong_length_ends_the_connection() {
     let (sent, next) = exchange(GET, &response(200, BodyLength::Length(3)));

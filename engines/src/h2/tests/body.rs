@@ -1,4 +1,4 @@
-//! Request bodies: data, trailers, and what is announced.
+//! Request bodies: data, trailers, and announced lengths.
 
 use super::*;
 
@@ -68,7 +68,7 @@ fn trailers_that_do_not_end_the_stream_break_it() {
     assert_eq!(peer.told(), ["1 RST PROTOCOL_ERROR"]);
 }
 
-/// RFC 9113 section 8.1.1: the sum of DATA must be what `content-length` says.
+/// RFC 9113 section 8.1.1: the sum of DATA must equal `content-length`.
 #[test]
 fn wrong_length_is_told_and_resets_the_stream_after_the_answer() {
     let too_long = |peer: &mut Peer| _ = peer.data(1, b"abc", false);
@@ -81,7 +81,7 @@ fn wrong_length_is_told_and_resets_the_stream_after_the_answer() {
         let mut peer = Peer::new();
         peer.post(1, &[("content-length", "2")]);
         case(&mut peer);
-        // What comes after is dropped.
+        // Later frames are dropped.
         peer.data(1, b"more", false).headers(1, &[("x", "1")], true);
         let events = peer.events();
         assert_eq!(
@@ -145,7 +145,7 @@ fn long_body_is_stopped_after_the_answer() {
     peer.post(1, &[("content-length", "65537")]);
     let told = ["1 HEADERS 200", "1 DATA - END", "1 RST NO_ERROR"];
     assert_eq!(peer.answer(1, &[]).told(), told);
-    // What was under way is dropped.
+    // Frames in flight are dropped.
     peer.data(1, &[0; 1000], false).headers(1, &[], true);
     assert!(peer.told().is_empty());
 }

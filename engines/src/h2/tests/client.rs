@@ -4,7 +4,7 @@ use super::*;
 use crate::client::{Bodies, MAX_INTERIM, Malformed, SendError};
 use crate::http::Fields;
 
-/// A client and a server, and what moves between them.
+/// A client and a server, and the bytes between them.
 struct Both {
     client: Client,
     server: Peer,
@@ -201,7 +201,7 @@ fn fields_that_cannot_be_sent_are_refused_and_the_connection_goes_on() {
     assert!(lines.contains(&format!("{id} end 300003")), "{lines:?}");
 }
 
-/// A server that encodes frames of its own, and a client that has asked on streams 1 and 3, the second by HEAD.
+/// A server that encodes frames of its own, and a client with requests on streams 1 and 3, the second by HEAD.
 struct Wrong {
     client: Client,
     encoder: Encoder,

@@ -1,4 +1,4 @@
-//! Events and output do not depend on where the input is cut.
+//! Events and output do not depend on how the input is cut.
 
 use super::*;
 use crate::mux::tests::differential::differential_tests;

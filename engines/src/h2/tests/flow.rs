@@ -54,7 +54,7 @@ fn end_that_is_found_late_needs_no_window() {
     assert_eq!(peer.told()[2..], ["1 DATA hello"]);
     peer.conn.resume(1);
     assert_eq!(peer.told(), ["1 DATA - END"]);
-    // A body without a byte that ends with trailers is asked for, too.
+    // The source of a body without a byte that ends with trailers is polled, too.
     let mut trailers = ResponseHead::default();
     trailers.push(b"x", b"1");
     peer.setting(4, 0).trailers.insert(3, trailers);

@@ -1,8 +1,8 @@
-//! Frames around requests: header blocks in pieces, padding, PING, SETTINGS, what is unknown.
+//! Frames around requests: header blocks in pieces, padding, PING, SETTINGS, unknown frames.
 
 use super::*;
 
-/// A request whose header block is cut at these places.
+/// A request with a header block cut at these places.
 fn in_pieces(peer: &mut Peer, stream: u32, cuts: &[usize]) {
     let block = peer.block_of(&[&with_path("GET", "/cut"), &[("x-own", "value")][..]].concat());
     let mut at = 0;
@@ -89,7 +89,7 @@ fn goaway_of_the_client_changes_nothing() {
     );
 }
 
-/// RFC 7541 section 4.2: what a peer may not know of yet does not count.
+/// RFC 7541 section 4.2: a limit does not apply before the peer can know it.
 #[test]
 fn table_of_the_client_has_our_size_once_it_knows_that() {
     let settings = Settings {

@@ -111,7 +111,7 @@ fn compressed_bomb_is_refused_without_being_stored() {
     for name in ["", "cookie"] {
         let mut block = peer.block_of(&with_path("GET", "/"));
         if name == "cookie" {
-            // A cookie of 4000 bytes takes its place, and is what is referred to.
+            // A cookie of 4000 bytes replaces it, and is the entry referred to.
             block.extend_from_slice(&[0x60, 0x7f, 0xa1, 0x1e]);
             block.extend_from_slice(long.as_bytes());
         }

@@ -1,4 +1,4 @@
-//! Every error and what it gets: the end of the connection with its code, or of the stream.
+//! Every error and its result: the end of the connection with its code, or of the stream.
 //!
 //! Source: RFC 9113 sections 5.1, 5.4, 6.
 
@@ -142,7 +142,7 @@ fn header_blocks_that_are_no_hpack() {
         ProtocolError::Compression(Fault::TooLong).code(),
         COMPRESSION_ERROR
     );
-    // As in nginx: the frame is too small for what it begins.
+    // As in nginx: the frame is too small for the field that it begins.
     assert_eq!(
         of(&[0x42, 0xff]),
         Err(ProtocolError::Compression(Fault::Truncated))

@@ -30,7 +30,7 @@ type Peer = bed::Peer<Codec>;
 struct Codec {
     encoder: Encoder,
     decoder: Decoder,
-    /// Of a header block of the server of which more is to come.
+    /// The beginning of a header block of the server.
     block: Vec<u8>,
     /// The stream that this block promises.
     promised: Option<u32>,

@@ -1,4 +1,4 @@
-//! Server push (RFC 9113 sections 5.1.2, 6.6, 8.4): what is promised, to whom, and what clients may do with it.
+//! Server push (RFC 9113 sections 5.1.2, 6.6, 8.4): promises, their conditions, and the client's options.
 
 use super::*;
 use crate::h2::push::{LAST_PUSH, MAX_TARGET_BYTES};
@@ -256,7 +256,7 @@ fn only_paths_are_pushed() {
         ..head.clone()
     };
     assert_eq!(peer.conn.push(1, b"/a", &faulty), 0);
-    // Without a host nobody knows whose path it is, and after the head it is too late.
+    // Without a host the target is ambiguous, and after the head it is too late.
     assert_eq!(peer.conn.push(1, b"/a", &RequestHead::default()), 0);
     peer.answer(1, &[]);
     assert_eq!(peer.conn.push(1, b"/a", &head), 0);

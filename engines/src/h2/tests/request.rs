@@ -1,4 +1,4 @@
-//! Requests: what a header block becomes. Source: RFC 9113 section 8.
+//! Requests: the head made from a header block. Source: RFC 9113 section 8.
 
 use super::*;
 use crate::http::{Fault, Method, Version};
@@ -15,7 +15,7 @@ fn client_and_server_say_hello() {
     assert!(peer.events().is_empty());
 }
 
-/// The preface of the protocol asks for SETTINGS first; clients that send anything else are served, as in nginx.
+/// The preface of the protocol requires SETTINGS first; clients that send anything else are served, as in nginx.
 #[test]
 fn client_that_says_nothing_first_is_served() {
     let mut peer = Peer::silent(Settings::default());
@@ -47,7 +47,7 @@ fn head_has_everything_that_was_sent() {
     assert_eq!(head.named(b"x-own").collect::<Vec<_>>(), [b"1"]);
 }
 
-/// As in nginx, `$request_length` counts what came, compressed and without padding.
+/// As in nginx, `$request_length` counts the received bytes, compressed and without padding.
 #[test]
 fn size_of_a_head_is_that_of_its_block() {
     let mut peer = Peer::new();
@@ -81,7 +81,7 @@ fn fault_of(fields: &[(&str, &str)]) -> Option<Fault> {
     head.fault
 }
 
-/// The fault of a request with these fields besides what every request has.
+/// The fault of a request with these fields besides the mandatory ones.
 fn fault_with(name: &str, value: &str) -> Option<Fault> {
     fault_of(&[&with_path("GET", "/"), &[(name, value)][..]].concat())
 }

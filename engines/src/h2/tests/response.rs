@@ -163,7 +163,7 @@ fn reset_by_the_server_ends_everything() {
     peer.conn.reset(1, INTERNAL_ERROR);
     peer.conn.reset(1, INTERNAL_ERROR);
     assert_eq!(peer.told(), ["1 RST INTERNAL_ERROR"]);
-    // What was under way is dropped.
+    // Frames in flight are dropped.
     peer.data(1, b"x", false).window(1, 5).cancel(1);
     assert_eq!(peer.events(), ["1 POST / HTTP/2.0"]);
 }
@@ -211,7 +211,7 @@ fn bytes_of_a_response_are_counted_with_their_frames() {
     assert_eq!(peer.transmitted().len() as u64, bytes);
 }
 
-/// The block of the response before is used again only where it means the same.
+/// The previous response's block is used again only if it has the same meaning.
 #[test]
 fn responses_alike_are_told_alike_whatever_comes_between() {
     let mut peer = Peer::new();

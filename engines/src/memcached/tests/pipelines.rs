@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A client that has asked for these keys.
+/// A client that has requested these keys.
 fn asked_all(keys: &[&str]) -> Client {
     let mut client = asked(keys[0]);
     for (at, key) in keys.iter().enumerate().skip(1) {
@@ -148,7 +148,7 @@ fn nothing_is_told_of_an_answer_that_others_follow_and_that_has_no_end() {
     ];
     for (bytes, error) in cases {
         story_of(&["a", "b"], bytes, &[(0, error)]);
-        // Those answered before keep what they have.
+        // Earlier answers are kept.
         let bytes = [&b"VALUE z 0 1\r\n0\r\nEND\r\n"[..], bytes].concat();
         story_of(&["z", "a", "b"], &bytes, &[(1, "200 0."), (0, error)]);
     }

@@ -1,4 +1,4 @@
-//! Events and output do not depend on where the input is cut.
+//! Events and output do not depend on how the input is cut.
 
 use super::{Codec, Peer, event_line};
 use crate::mux::Event;
@@ -38,7 +38,7 @@ fn tell<C: Codec>(pieces: &[&[u8]], settings: C::Settings) -> Story {
     }
 }
 
-/// The heads, with every answer given while the input still comes: only what does not depend on time is compared.
+/// The heads, with every answer sent during the input: only parts independent of time are compared.
 fn tell_early<C: Codec>(pieces: &[&[u8]], settings: C::Settings) -> Vec<String> {
     let mut peer = Peer::<C>::silent(settings);
     let mut heads = Vec::new();

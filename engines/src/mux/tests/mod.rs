@@ -1,5 +1,5 @@
-//! A bed for the tests of servers: a client that encodes frames of its own, the engine, and what answers behind it; and the
-//! tests that are the same with every protocol.
+//! A harness for the tests of servers: a client that encodes frames of its own, the engine, and the application
+//! behind it; and the tests that are equal for every protocol.
 //!
 //! The engine's output is read back as short lines, one a frame: `1 DATA hello`, `3 RST CANCEL`.
 
@@ -44,14 +44,14 @@ pub(crate) trait Codec: Sized {
     fn lines(&mut self, bytes: &[u8]) -> Vec<String>;
 }
 
-/// A client, and the server's engine with what answers behind it.
+/// A client, and the server's engine with the application behind it.
 pub(crate) struct Peer<C: Codec> {
     pub(crate) conn: Conn<C::Protocol>,
     pub(crate) codec: C,
     /// Pieces of the bodies of responses; a piece that is empty stalls once.
     pub(crate) bodies: BTreeMap<u32, VecDeque<Vec<u8>>>,
     pub(crate) trailers: BTreeMap<u32, ResponseHead>,
-    /// Streams whose responses were sent whole.
+    /// Streams with a completely sent response.
     pub(crate) finished: Vec<u32>,
     pub(crate) now_ms: u64,
     /// Most bytes that wait to be transmitted.
@@ -91,7 +91,7 @@ impl<C: Codec> Peer<C> {
         self
     }
 
-    /// Asks for a path without a body.
+    /// Requests a path without a body.
     pub(crate) fn get(&mut self, stream: u32, path: &str) -> &mut Self {
         C::request(self, stream, ("GET", path), &[], true);
         self
@@ -169,7 +169,7 @@ impl<C: Codec> Peer<C> {
         out
     }
 
-    /// Lets the engine send what it can; returns the frames as lines.
+    /// Lets the engine send as much as it can; returns the frames as lines.
     pub(crate) fn told(&mut self) -> Vec<String> {
         self.pump();
         let bytes = self.transmitted();

@@ -4,7 +4,7 @@ use super::{Codec, Peer, response};
 use crate::http::{BodyLength, Chunk};
 use crate::mux::SendOptions;
 
-/// A source that has nothing is not asked before it has more.
+/// A source without data is not polled before it has more.
 pub(crate) fn source_that_stalls_is_asked_again_when_it_has_more<C: Codec>() {
     let mut peer = Peer::<C>::new();
     peer.get(1, "/").answer(1, &[b"a", b"", b"b"]);
@@ -15,7 +15,7 @@ pub(crate) fn source_that_stalls_is_asked_again_when_it_has_more<C: Codec>() {
     assert_eq!(peer.told(), ["1 DATA b END"]);
 }
 
-/// A body that cannot be given to its end is not presented as whole, and loses nothing of what came before.
+/// A body that breaks off is not presented as whole, and loses none of its earlier bytes.
 pub(crate) fn stream_that_is_broken_off_is_reset_behind_what_waits<C: Codec>() {
     let mut peer = Peer::<C>::new();
     peer.get(1, "/").get(3, "/");

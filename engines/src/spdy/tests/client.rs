@@ -3,7 +3,7 @@
 use super::*;
 use crate::client::{Bodies, Malformed, SendError};
 
-/// A client and a server, and what moves between them.
+/// A client and a server, and the bytes between them.
 struct Both {
     client: Client,
     server: Peer,
@@ -24,7 +24,7 @@ impl Both {
         request(&mut self.client, method, path, ended)
     }
 
-    /// Moves bytes until both are silent; requests are answered with what they sent, backwards.
+    /// Moves bytes until both are silent; the answer to a request is its body, backwards.
     fn run(&mut self) -> Vec<String> {
         let mut lines = Vec::new();
         loop {
@@ -75,7 +75,7 @@ fn request(client: &mut Client, method: &str, path: &str, ended: bool) -> u32 {
     client.request(fields, ended).expect("there is room")
 }
 
-/// A client that has asked once.
+/// A client with one request.
 fn asked(method: &str, ended: bool) -> Client {
     let mut client = client(0);
     request(&mut client, method, "/", ended);

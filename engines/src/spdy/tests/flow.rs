@@ -58,7 +58,7 @@ fn initial_window_changes_open_streams_and_may_be_negative() {
     assert_eq!(data_bytes(&peer.told()), 2, "one byte for each");
 }
 
-/// This server asks no client to keep a setting, so one that comes back is somebody else's.
+/// This server does not let clients persist a setting, so a returned one is from another server.
 #[test]
 fn settings_that_a_client_gives_back_are_ignored() {
     let mut peer = Peer::new();

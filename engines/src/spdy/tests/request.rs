@@ -25,7 +25,7 @@ fn request_is_told_with_its_fields() {
     assert!(peer.events().is_empty());
 }
 
-/// The fault of a request with these fields, or what is sent instead of telling it.
+/// The fault of a request with these fields, or the frames sent instead of reporting it.
 fn outcome(fields: &[(&str, &str)]) -> Result<Option<Fault>, String> {
     let text = text_of(fields);
     outcome_of(&text)
@@ -128,7 +128,7 @@ fn broken_blocks_reset_their_stream_alone() {
     assert_eq!(peer.events(), ["3 GET /b SPDY/3.1"]);
 }
 
-/// As in nginx, what is wrong first decides.
+/// As in nginx, the first fault decides.
 #[test]
 fn first_fault_decides() {
     assert_eq!(

@@ -67,8 +67,8 @@ fn blocks_of_every_size_are_read_back() {
     }
 }
 
-/// CRIME guesses a secret by the length of a block that holds both the secret and the guess: what is sent around the secret
-/// must be the same whatever the secret is.
+/// CRIME guesses a secret by the length of a block that holds both the secret and the guess: the bytes around the
+/// secret must not depend on the secret.
 #[test]
 fn nothing_but_the_secret_depends_on_the_secret() {
     const GUESS: &str = "session=0123456789abcdef0123456789abcdef";
@@ -130,7 +130,7 @@ fn what_is_no_zlib_is_refused() {
     assert_eq!(read(&ended), Err(Unreadable::Corrupted));
 }
 
-/// A codec made anew goes on where the other left off, in both directions.
+/// A new codec continues from the state of the old one, in both directions.
 #[test]
 fn streams_go_on_after_a_rest() {
     for level in [0, 1, 6, 9] {
@@ -161,7 +161,7 @@ fn streams_go_on_after_a_rest() {
     }
 }
 
-/// A stored block ends between two bytes, but is no flush: nothing is known of what comes next.
+/// A stored block ends between two bytes, but is no flush: the next bits may be anything.
 #[test]
 fn stream_is_kept_in_the_middle_of_something() {
     let mut inflater = Inflater::default();
@@ -180,7 +180,7 @@ fn stream_is_kept_in_the_middle_of_something() {
     assert_eq!(text(&read), "abcde");
 }
 
-/// A block that repeats is copied from some repetition on, and what comes after it may still refer to it.
+/// A repeated block is copied from some repetition on, and later blocks may still refer to it.
 #[test]
 fn blocks_that_repeat_are_read_back() {
     for level in [1, 6, 9] {
@@ -212,7 +212,7 @@ fn blocks_that_repeat_are_read_back() {
     }
 }
 
-/// An apparent end of a flush may be a stored block's length, whose complement is still to come.
+/// An apparent end of a flush may be a stored block's length without its complement yet.
 #[test]
 fn lengths_that_look_like_a_flush_are_none() {
     let mut inflater = Inflater::default();
@@ -225,7 +225,7 @@ fn lengths_that_look_like_a_flush_are_none() {
     assert_eq!(read, text[1..]);
 }
 
-/// A block may end in the middle of a byte, of which the rest belongs to the next one.
+/// A block may end in the middle of a byte; the rest of the byte belongs to the next one.
 #[test]
 fn stream_goes_on_in_the_middle_of_a_byte() {
     // Two blocks with fixed codes and the letter `a`, 18 bits each, one behind the other.
@@ -262,7 +262,7 @@ fn streams_are_read_as_zlib_reads_them() {
         let mut text: Vec<u8> = (0..random(3000))
             .map(|_| letter(random(letters.max(2))))
             .collect();
-        // Some text repeats what stands far before it.
+        // Some text repeats text from far before it.
         if n % 5 == 0 {
             let between = random(30_000);
             let again = text.clone();
@@ -366,7 +366,7 @@ fn text_that_looks_like_a_flush_is_none() {
     for len in 1..=4_u8 {
         let mut inflater = Inflater::default();
         let mut read = Vec::new();
-        // A stored block of which `len` bytes of the mark are text and one more is to come.
+        // A stored block that ends with `len` bytes of the mark as text, one byte before its end.
         let mut block = vec![0x78, 0x9c, 0, len + 1, 0, !(len + 1), 0xff];
         block.extend_from_slice(&[0, 0, 0xff, 0xff][..usize::from(len)]);
         assert_eq!(inflater.block(&block, 99, 99, &mut read), Ok(()));

@@ -28,7 +28,7 @@ pub(crate) fn name(attributes: &[Vec<u8>]) -> Vec<u8> {
     value(0x30, &[&sets.collect::<Vec<_>>().concat()])
 }
 
-/// An extension: identifier, what stands for its being critical, and its value.
+/// An extension: identifier, encoding of its critical flag, and its value.
 pub(crate) fn extension(id: &[u8], critical: &[u8], inner: &[u8]) -> Vec<u8> {
     let id = value(6, &[id]);
     value(0x30, &[&id, critical, &value(4, &[inner])])

@@ -54,7 +54,7 @@ pub(crate) struct Leaf {
     pub(crate) der: Vec<u8>,
 }
 
-/// A client's certificate, whose parameters may be changed.
+/// A client's certificate with changeable parameters.
 pub(crate) fn client_with(
     name: &str,
     issuer: &Authority,
@@ -230,7 +230,7 @@ impl Pair {
         Ok(())
     }
 
-    /// Exchanges what both sides have now; returns false if neither has anything.
+    /// Exchanges the pending bytes of both sides; returns false if neither has any.
     pub(crate) fn step(&mut self, config: &Arc<Config>) -> Result<bool, Fault> {
         let mut up = Vec::new();
         while self.client.wants_write() {
@@ -255,7 +255,7 @@ impl Pair {
     pub(crate) fn deliver(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             self.client.read_tls(&mut bytes).expect("memory gives all");
-            // What a client thinks of a server that breaks off is not looked at.
+            // The client's opinion of a server that breaks off does not matter.
             let _ = self.client.process_new_packets();
         }
     }

@@ -1,4 +1,4 @@
-//! Where bodies end, and what comes behind them.
+//! Ends of bodies, and bytes behind them.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Memory that goes along with what was read into it, and memory that stays.
+//! Receive buffers that are passed on with their bytes, and buffers that stay.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn buffer(capacity: usize, parts: &[&[u8]]) -> Vec<u8> {
     buffer
 }
 
-/// The reported data, where it lies.
+/// The reported data, with its address.
 fn data(client: &mut Client) -> Vec<(*const u8, usize)> {
     let events = std::iter::from_fn(|| client.event());
     let data = events.filter_map(|event| match event {
@@ -72,7 +72,7 @@ fn chunk_framing_is_squeezed_out_of_a_buffer() {
     client.receive_buffer(&mut read);
     assert_eq!(data(&mut client), [(at, 20_000)]);
     assert!(client.is_reusable());
-    // Where little is left of a buffer, its memory does not wait along with that.
+    // A buffer with few remaining bytes is not kept alive by them.
     let mut read = buffer(
         32 << 10,
         &[&CHUNKED[..CHUNKED.len() - 7], &b"1\r\nx\r\n".repeat(3000)],

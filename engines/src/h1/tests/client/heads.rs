@@ -1,4 +1,4 @@
-//! Heads of responses: what servers really send, what is refused, and limits at the byte.
+//! Heads of responses: typical output of servers, refused input, and limits at the byte.
 
 use super::*;
 
