@@ -72,7 +72,7 @@ pub enum Event<ProtocolError> {
         /// Why, as a number of the protocol.
         code: u32,
     },
-    /// The response breaks the protocol; its exchange has been given up, the connection goes on.
+    /// The response breaks the protocol; its exchange is abandoned, the connection continues.
     Malformed {
         /// Number of the exchange.
         stream: u32,
@@ -173,7 +173,7 @@ errors! {
         BadParameter = "a parameter has no name, or has a null character",
         /// The first parameter is not the length of the body, of SCGI.
         NoLength = "the first parameter is not \"CONTENT_LENGTH\" with a number",
-        /// The parameters are larger than the limit, or than their format can say.
+        /// The parameters exceed the limit, or the maximum of their format.
         ParametersTooLarge = "the parameters are too large",
         /// The key of memcached is empty, or has a blank or a control.
         BadKey = "the key is empty, or has a space or a control character",
@@ -265,7 +265,7 @@ pub(crate) fn parse_status(text: &[u8]) -> Option<u16> {
 pub const MAX_INTERIM: u32 = 100;
 /// Heads that are kept for their memory.
 const MAX_SPARES: usize = 128;
-/// Largest text of a head whose memory is kept.
+/// Largest text of a head to keep for reuse.
 const MAX_SPARE_BYTES: usize = 32 << 10;
 
 #[cfg(test)]

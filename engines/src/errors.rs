@@ -1,4 +1,4 @@
-//! Enums of errors whose variants have one text each, which stands beside its variant.
+//! Enums of errors with one text per variant, written beside the variant.
 
 /// Defines such an enum, of variants `Name = "text"`, with `message` and `Display`.
 macro_rules! errors {

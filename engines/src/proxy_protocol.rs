@@ -171,7 +171,7 @@ pub enum TlvError {
 
 impl Header {
     /// Returns a TLV by its name in nginx's `$proxy_protocol_tlv_`: `alpn`, `ssl_cn`, `0xEA`, `ssl_0x21`.
-    /// `ssl_verify` is a number in decimal digits, other fields are as they came.
+    /// `ssl_verify` is a number in decimal digits; other fields are returned verbatim.
     ///
     /// # Errors
     /// There is no value.

@@ -15,7 +15,7 @@ use std::borrow::Cow;
 pub(crate) struct ReassemblyBuffer(Vec<u8>);
 
 impl ReassemblyBuffer {
-    /// Joins the retained bytes with new input; copies nothing where none were retained.
+    /// Joins the retained bytes with new input; copies nothing if none were retained.
     #[inline]
     pub(crate) fn join<'a>(&mut self, input: &'a [u8]) -> Cow<'a, [u8]> {
         if self.0.is_empty() {
@@ -26,7 +26,7 @@ impl ReassemblyBuffer {
         Cow::Owned(all)
     }
 
-    /// Keeps what follows the bytes that were used; memory is kept only for what is there.
+    /// Keeps the bytes behind the used ones, and only as much memory as they need.
     #[inline]
     pub(crate) fn keep(&mut self, all: Cow<'_, [u8]>, used: usize) {
         match all {

@@ -1,7 +1,8 @@
 //! Beacons: the measurements of one page view, as the script of `experiment_beacon` sends them.
 //!
-//! [`parse`] takes the whole body of a request and returns a [`Beacon`]. A beacon is a text of lines. The script writes each
-//! field in one form only; any other form is a [`Fault`]. The last line is a mark, so no beginning of a beacon is a beacon.
+//! [`parse`] takes the whole body of a request and returns a [`Beacon`]. A beacon is a text of lines. The script
+//! writes each field in one form only; any other form is a [`Fault`]. The last line is a mark, so a truncated
+//! beacon is not a beacon.
 //!
 //! ```text
 //! firstbyte 1                              version of the format

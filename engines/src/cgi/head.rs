@@ -87,7 +87,7 @@ impl HeadParser {
                 None => head.status = 200,
             }
         }
-        // There is one response: 101 alone may stand below 200.
+        // There is one response: 101 is the only status permitted below 200.
         if head.status < 200 && head.status != 101 {
             return Err(ProtocolError::BadStatus);
         }
@@ -98,7 +98,7 @@ impl HeadParser {
     }
 }
 
-/// Whether the parameters of a request say that its method is HEAD, so that the response has no body.
+/// Whether the parameters of a request specify the method HEAD, so that the response has no body.
 #[must_use]
 pub fn is_head(params: &Fields) -> bool {
     // Of two, applications see the last.

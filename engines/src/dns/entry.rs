@@ -65,7 +65,7 @@ pub(super) struct Asking {
     pub(super) waiters: Vec<Key>,
     /// Number of waiters above which cancelled ones are removed.
     pub(super) purge_at: usize,
-    /// When to ask the next server.
+    /// Time to query the next server.
     pub(super) resend_at_ms: u64,
     /// Answers received so far.
     pub(super) so_far: SoFar,

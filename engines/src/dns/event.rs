@@ -78,7 +78,7 @@ pub struct ServiceAddress {
     pub port: u16,
     /// Lower ones are to be used first.
     pub priority: u16,
-    /// The share among those of one priority, at least 1.
+    /// The share among the hosts of one priority, at least 1.
     pub weight: u16,
     /// The name that the record had.
     pub host: Name,
@@ -99,7 +99,7 @@ pub enum Failure {
     TimedOut,
     /// [`ASKED_MAX`](super::ASKED_MAX) or [`WAITING_MAX`](super::WAITING_MAX) is reached.
     TooMany,
-    /// There are no servers to ask.
+    /// No servers are configured.
     NoServers,
     /// None of the servers could be reached.
     Unreachable,
@@ -169,7 +169,7 @@ pub struct Route {
 pub enum Transport {
     /// A message is a datagram.
     Udp,
-    /// Messages follow each other, each after its length.
+    /// Messages in sequence, each after its length.
     Tcp,
 }
 

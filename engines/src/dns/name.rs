@@ -1,8 +1,7 @@
 //! Domain names: text, wire form and compression pointers.
 //!
-//! A name is kept as it goes on the wire, uncompressed and in lower case, so
-//! that equal names are equal bytes. Labels may hold any byte, as in nginx.
-//! Absent: internationalized names, which come encoded already.
+//! A name is stored in wire form, uncompressed and in lower case, so that equal names are equal bytes. Labels may
+//! hold any byte, as in nginx. Absent: internationalized names, which callers encode first.
 //!
 //! Source: RFC 1035, sections 2.3.4, 3.1 and 4.1.4.
 

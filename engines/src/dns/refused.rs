@@ -44,7 +44,7 @@ pub enum Refused {
     Id {
         /// The number that came.
         id: u16,
-        /// The one that was sent.
+        /// The number that was sent.
         expected: u16,
         /// The name in the question.
         name: Name,

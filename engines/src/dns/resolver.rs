@@ -431,7 +431,7 @@ fn question(subject: Subject<'_>) -> Option<Question> {
 pub const ALIASES_MAX: usize = 50;
 /// Most names with pending queries.
 pub const ASKED_MAX: usize = 4096;
-/// Answers that are kept; the one unused for longest goes first.
+/// Most cached answers; the one unused for longest is evicted first.
 pub const KEPT_MAX: usize = 4096;
 /// Most waiters at a time, including those for the hosts of a service.
 pub const WAITING_MAX: usize = 65_536;

@@ -69,7 +69,7 @@ impl Hosts {
         self.pending
     }
 
-    /// All addresses, those of a lower priority first; within one priority a host is chosen by weight to begin with.
+    /// All addresses, those of a lower priority first; within one priority the first host is chosen by weight.
     ///
     /// # Errors
     /// No host has an address.

@@ -7,8 +7,7 @@
 pub struct Settings {
     /// Number of servers, which are numbered from 0.
     pub servers: usize,
-    /// `valid`: how long answers are kept, milliseconds; `None` for the time
-    /// that they tell.
+    /// `valid`: time to cache answers, milliseconds; `None` for the time to live in the answers.
     pub valid_ms: Option<u64>,
     /// Whether names are resolved to IPv4 addresses.
     pub ipv4: bool,

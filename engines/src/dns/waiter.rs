@@ -27,7 +27,7 @@ pub(super) struct Waiter {
 pub(super) enum Role {
     /// The caller's.
     Asker,
-    /// That of another waiter, for one of its hosts.
+    /// Another waiter's lookup, for one of its hosts.
     Host { of: Key, index: usize },
 }
 

@@ -128,5 +128,5 @@ impl Client {
     }
 }
 
-/// Maximum number of STDERR bytes reported per request; the others are counted and dropped.
+/// Maximum number of STDERR bytes reported per request; further bytes are counted and dropped.
 pub const STDERR_BYTES: usize = 4096;

@@ -39,7 +39,7 @@ pub enum ProtocolError {
 }
 
 impl fmt::Display for ProtocolError {
-    /// In nginx's words as far as it has some; "upstream " goes before them.
+    /// In nginx's words if it has some; "upstream " precedes them.
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Version(version) => {

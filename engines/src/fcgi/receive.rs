@@ -253,7 +253,7 @@ impl Client {
                 Receiving::Body(Left::Bytes(1..) | Left::Unknown) if status != REQUEST_COMPLETE => {
                     return Err(ProtocolError::Rejected(status));
                 }
-                // Something else has said that the response is whole.
+                // The response was already known to be complete.
                 _ => self.keep &= status == REQUEST_COMPLETE,
             }
         }

@@ -102,8 +102,7 @@ fn status_line(out: &mut Vec<u8>, status: u16, phrase: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// Appends the fields that `wanted` accepts; those that lie side by side in
-/// wire form are one copy.
+/// Appends the fields that `wanted` accepts; adjacent fields in wire form are one copy.
 fn fields(out: &mut Vec<u8>, head: &ResponseHead, wanted: impl Fn(FieldId) -> bool) {
     let mut run = 0..0;
     for field in head.fields.iter().filter(|field| wanted(field.id)) {

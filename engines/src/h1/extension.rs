@@ -80,7 +80,7 @@ impl Extension {
     }
 }
 
-/// Whether `byte` may stand in a quoted string (RFC 9110 section 5.6.4).
+/// Whether `byte` is valid in a quoted string (RFC 9110 section 5.6.4).
 fn is_text(byte: u8) -> bool {
     byte == b'\t' || (byte >= b' ' && byte != 0x7f)
 }

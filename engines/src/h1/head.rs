@@ -446,7 +446,7 @@ const FIRST_VERSION: Version = Version::Http10;
 /// Bytes of a bad request line kept for the log.
 const LOGGED_BYTES: usize = 2048;
 
-/// The bit of [`HeadParser::seen`] that no field has: "close" was said.
+/// The bit of [`HeadParser::seen`] without a field: "close" was received.
 const SAID_CLOSE: u64 = FieldId::Other.bit();
 
 /// Fields that may come once, besides those with a fault of their own. Several fields of a list are one list (RFC 9110 section

@@ -122,8 +122,8 @@ fn check_value(value: &[u8]) -> Result<(), Fault> {
     if bad { Err(Fault::BadHeader) } else { Ok(()) }
 }
 
-/// Returns the range of the value that begins at `start`, without optional white space (RFC 9112 section 5). Other bytes stay:
-/// two hops must not read one framing field in two ways.
+/// Returns the range of the value that begins at `start`, without optional white space (RFC 9112 section 5). All
+/// other bytes stay: two hops must not read one framing field in two ways.
 #[inline]
 pub(super) fn trim(line: &[u8], mut start: usize) -> Range<usize> {
     let mut end = line.len();
@@ -141,7 +141,7 @@ enum Class {
     Name,
     Colon,
     Underscore,
-    /// Not in a name, but harmless: such lines are dropped by default.
+    /// Invalid in a name, but harmless: such lines are dropped by default.
     Odd,
     /// Never to be let through: controls, space, DEL.
     Bad,

@@ -15,12 +15,11 @@
 //! - [`Conn::finish`] ends the exchange and returns the fate of the connection. An early call
 //!   abandons an exchange; the result is then to close.
 //!
-//! Events and output do not depend on where the input is cut. Exceptions: the sizes of `Data`
-//! events, and the length of a broken request line kept for the log.
+//! Events and output do not depend on how the input is cut. Exceptions: the sizes of `Data` events, and the length
+//! of a broken request line kept for the log.
 //!
-//! Parsing works on the received slice itself as long as nothing is held back;
-//! only heads and body data are copied. Give heads back by [`Conn::recycle`]
-//! and a connection allocates nothing from request to request.
+//! Parsing works on the received slice itself unless bytes are held back; only heads and body data are copied. With
+//! heads returned by [`Conn::recycle`], a connection allocates nothing from request to request.
 //!
 //! Absent: timers (the driver reads [`Conn::phase`]), the meaning of a request, TLS.
 //!

@@ -89,7 +89,7 @@ impl Conn {
         conn
     }
 
-    /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
+    /// Our SETTINGS, and a connection window so large that only stream windows limit request bodies.
     fn send_preface(&mut self) {
         let settings = &self.protocol.settings;
         let pairs = [
@@ -273,7 +273,7 @@ impl Protocol for Http2Server {
 
 /// Connection preface of a client (RFC 9113 section 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Payload of the PING that goes with the first GOAWAY.
+/// Payload of the PING that follows the first GOAWAY.
 pub(super) const DRAIN_PING: [u8; 8] = *b"draining";
 /// Streams that were reset and are remembered.
 const RESET_REMEMBERED: usize = 256;

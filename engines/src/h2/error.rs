@@ -21,7 +21,7 @@ errors! {
         EmptyFieldName = "client sent zero header name length",
         /// Padding longer than the frame.
         BadPadding = "client sent padded frame with incorrect length",
-        /// A frame on a stream that was never opened, or with a number that goes back.
+        /// A frame on a stream that was never opened, or with a number lower than an earlier one.
         BadStreamNumber = "client sent frame for a stream that was never opened",
         /// DATA or HEADERS on a stream that the peer has closed.
         ClosedStream = "client sent frame for a stream that it had closed",

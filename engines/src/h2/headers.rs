@@ -89,7 +89,7 @@ impl Conn {
             });
         }
         if id <= self.last_stream {
-            // RFC 9113 section 5.1.1: a number that goes back.
+            // RFC 9113 section 5.1.1: stream numbers must increase.
             self.absent(id)
                 .map_err(|_| ProtocolError::BadStreamNumber)?;
             return Ok(BlockKind::Dropped(None));

@@ -24,7 +24,7 @@ pub(super) struct Pushes {
     pub(super) allowed: bool,
     /// Streams that the client takes at a time (SETTINGS_MAX_CONCURRENT_STREAMS).
     pub(super) most: u32,
-    /// The client has said that it takes no further stream (GOAWAY).
+    /// The client announced that it takes no further stream (GOAWAY).
     pub(super) ended: bool,
     /// The highest number of a promised stream, 0 before the first.
     pub(super) last: u32,

@@ -64,7 +64,7 @@ impl<'a> Builder<'a> {
             return self.pseudo(pseudo, value);
         }
         let regular = self.regular;
-        // A malformed pseudo-field is none that others may not follow.
+        // A name with a colon in front, even malformed, does not end the pseudo-fields.
         self.regular |= !name.starts_with(b":");
         match role {
             Role::Pseudo(_) | Role::Malformed => {
@@ -231,7 +231,7 @@ impl<'a> Builder<'a> {
         self.host();
     }
 
-    /// One host: `:authority`, else `host`; both must say the same.
+    /// One host: `:authority`, else `host`; both must be equal.
     fn host(&mut self) {
         if !self.common.has(FieldId::Host)
             && let Some(authority) = self.authority

@@ -50,8 +50,8 @@ impl Default for Settings {
     }
 }
 
-/// Reads a SETTINGS frame: takes the size of our header table and of frames, returns the initial window that it sets last;
-/// the rest is `others`' to take.
+/// Reads a SETTINGS frame: applies the size of our header table and of frames, returns the last initial window in
+/// it; passes the rest to `others`.
 pub(super) fn take(
     payload: &[u8],
     encoder: &mut Encoder,

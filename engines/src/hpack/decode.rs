@@ -30,7 +30,7 @@ pub struct Decoder<N = ()> {
     statics: [N; STATIC.len()],
     /// Maximum table size that our settings allow, in bytes.
     allowed_bytes: usize,
-    /// The settings were lowered: the next block must say so.
+    /// The settings were lowered: the next block must begin with a table size update.
     must_lower: bool,
     name: Vec<u8>,
     value: Vec<u8>,
@@ -143,7 +143,7 @@ impl<N: Copy + Default> Decoder<N> {
         Ok(entry.ok_or(Fault::BadIndex)?.parts())
     }
 
-    /// Reads a literal field into `name` and `value`; its name is that of an entry, or with index 0 a text.
+    /// Reads a literal field into `name` and `value`; its name is that of an entry, or a text if the index is 0.
     fn literal(&mut self, index: usize, rest: &mut &[u8]) -> Result<(), Fault> {
         let mut name = std::mem::take(&mut self.name);
         name.clear();

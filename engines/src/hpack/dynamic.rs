@@ -73,7 +73,7 @@ impl<N> Table<N> {
     /// Adds an entry; one that is larger than the table empties it (RFC 7541 section 4.4).
     pub(super) fn add(&mut self, name: &[u8], value: &[u8], note: N) {
         let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
-        // The name may be that of an entry that goes: it is copied first.
+        // The name may refer to an entry about to be evicted: it is copied first.
         let text = (needed <= self.max_bytes).then(|| [name, value].concat().into_boxed_slice());
         self.evict(needed);
         let Some(text) = text else { return };

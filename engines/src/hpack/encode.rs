@@ -178,7 +178,7 @@ impl Encoder {
             integer::encode(out, 0x80, 7, whole);
             return;
         }
-        // An entry that would push out most others is not worth its place.
+        // An entry that would evict most others is not worth its place.
         let fits = (text.len() + value.len() + ENTRY_OVERHEAD_BYTES) * 2 <= self.table.max_bytes();
         match indexing {
             Indexing::Yes if fits => {

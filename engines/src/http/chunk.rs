@@ -18,17 +18,18 @@ pub struct FileRange {
     pub len: u64,
 }
 
-/// A range of bytes that several hold: a cache, other connections of the thread, other pieces of the same body.
+/// A range of shared bytes; a cache, other connections of the thread or other pieces of the same body hold them
+/// too.
 #[derive(Clone, Debug)]
 pub struct SharedBytes {
     bytes: Rc<[u8]>,
-    /// 32 bits each, so that a chunk is no larger than its other kinds are.
+    /// 32 bits each, so that this kind does not enlarge a chunk.
     start: u32,
     len: u32,
 }
 
 impl SharedBytes {
-    /// The bytes from `begin` to `end` of a memory that others hold as well.
+    /// The bytes from `begin` to `end` of shared memory.
     ///
     /// # Panics
     /// The memory has no such range, or 4 GiB and more, which no cache holds.
@@ -50,7 +51,7 @@ impl SharedBytes {
         &self.bytes[self.start as usize..][..self.len as usize]
     }
 
-    /// Keeps the first `at` bytes and returns the others, at most all; nothing is copied.
+    /// Keeps the first `at` bytes and returns the rest, at most all; nothing is copied.
     fn split_off(&mut self, at: u32) -> Self {
         let at = at.min(self.len);
         let rest = Self {

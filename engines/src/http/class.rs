@@ -8,7 +8,7 @@ pub fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&byte| is_token_byte(byte))
 }
 
-/// Whether `byte` may stand in a `token` (`tchar`).
+/// Whether `byte` is valid in a `token` (`tchar`).
 #[inline]
 pub(crate) const fn is_token_byte(byte: u8) -> bool {
     TOKEN[byte as usize]

@@ -1,4 +1,4 @@
-//! Percent-escaping and HTML-escaping of text that goes into URIs and pages.
+//! Percent-escaping and HTML-escaping of text for URIs and pages.
 //!
 //! The sets of escaped bytes are nginx's (`ngx_escape_uri`), because responses
 //! and upstream requests built from them must come out the same.
@@ -84,7 +84,7 @@ pub fn escape_html(src: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// The byte that two hexadecimal digits at the start of `text` stand for.
+/// The byte encoded by two hexadecimal digits at the start of `text`.
 pub(super) fn hex_pair(text: &[u8]) -> Option<u8> {
     let (high, low) = (text.first()?, text.get(1)?);
     Some(hex_digit(*high)? << 4 | hex_digit(*low)?)

@@ -38,7 +38,7 @@ impl Span {
         self.len == 0
     }
 
-    /// The bytes in `arena`; empty if the span does not lie in it.
+    /// The bytes in `arena`; empty if the span is not within it.
     #[inline]
     pub(crate) fn of(self, arena: &[u8]) -> &[u8] {
         arena.get(self.range()).unwrap_or_default()
@@ -72,7 +72,7 @@ pub struct Field {
     pub name: Span,
     /// The value without surrounding white space.
     pub value: Span,
-    /// The name as a number; [`FieldId::Other`] if it is none of the known ones.
+    /// The name as a number; [`FieldId::Other`] for an unknown name.
     pub id: FieldId,
 }
 

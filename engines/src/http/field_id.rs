@@ -18,7 +18,7 @@ macro_rules! field_ids {
         }
 
         impl FieldId {
-            /// All of them, in the order of their numbers, but [`FieldId::Other`].
+            /// All known names, in the order of their numbers, except [`FieldId::Other`].
             pub const ALL: [Self; [$($name),+].len()] = [$(Self::$variant),+];
 
             /// The usual spelling of the name; empty for [`FieldId::Other`].

@@ -1,4 +1,4 @@
-//! Request methods: the ones nginx knows by name, and all others as `Other`.
+//! Request methods: those with a name in nginx, and all others as `Other`.
 //!
 //! Source: RFC 9110 section 9, RFC 4918 (WebDAV), RFC 5789 (PATCH).
 

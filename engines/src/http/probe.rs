@@ -33,7 +33,7 @@ pub enum Point {
     Head,
     /// The request's wait ended: work on it began.
     Wait,
-    /// The first byte of the response was given to the kernel.
+    /// The first byte of the response was passed to the kernel.
     FirstByte {
         /// Whether nothing else was in flight, for a response with kernel timestamps.
         idle: Option<bool>,
@@ -51,7 +51,7 @@ pub enum Point {
 /// Why the acknowledgement of a first byte came late.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stall {
-    /// The byte arrived, and the client took its time to say so.
+    /// The byte arrived, and the client delayed its acknowledgement.
     DelayedAck,
     /// The byte was lost and sent again.
     Retransmit,

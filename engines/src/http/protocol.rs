@@ -1,7 +1,7 @@
 //! Protocols that clients speak, their names, and the versions of their messages.
 //!
-//! Everything that others know of a protocol by its name is a row here: the parameter of `listen`, the name in ALPN, the name
-//! in metrics. Absent: engines, and their settings.
+//! One row per protocol for all other code: the parameter of `listen`, the name in ALPN, the name in metrics.
+//! Absent: engines, and their settings.
 //!
 //! Source: RFC 7301 section 6; nginx documentation, directive `listen`.
 
@@ -184,7 +184,8 @@ impl Version {
         Self::Http3,
     ];
 
-    /// Whether fields may follow every body, so that no client need say that it reads them (RFC 9113, 8.1).
+    /// Whether fields may follow every body, so that a client need not announce that it reads them (RFC 9113
+    /// section 8.1).
     #[must_use]
     pub const fn has_trailer_section(self) -> bool {
         matches!(self, Self::Http2 | Self::Http3)

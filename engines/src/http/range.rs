@@ -19,8 +19,8 @@ pub enum Ranges {
     NotSatisfiable,
 }
 
-/// Parses the value of a Range field for a representation of `size` bytes.
-/// Ranges given are never empty and never leave `0..size`.
+/// Parses the value of a Range field for a representation of `size` bytes. Returned ranges are never empty and are
+/// within `0..size`.
 ///
 /// `max_ranges` is the directive; 0 ignores the field, [`UNLIMITED_RANGES`] or more means it was
 /// not set. The field is also ignored if there are more ranges, if the sum of overlapping ranges

@@ -60,7 +60,7 @@ impl ResponseHead {
         self.phrase_text = phrase;
     }
 
-    /// The reason phrase: the one that was set for the status, else the usual one.
+    /// The reason phrase: the one set for the status, else the usual one.
     #[inline]
     #[must_use]
     pub fn phrase(&self) -> &[u8] {
@@ -220,8 +220,8 @@ impl ResponseHead {
     }
 }
 
-/// Marks, by its high bit, each byte of a word that is below `limit`, which is at most 0x80. A borrow can mark bytes behind
-/// such a one, too, never before.
+/// Marks, by its high bit, each byte of a word that is below `limit`, which is at most 0x80. A borrow can also mark
+/// bytes behind a marked one, never before.
 #[inline]
 pub(crate) fn bytes_below(word: u64, limit: u8) -> u64 {
     word.wrapping_sub(EACH_BYTE * u64::from(limit)) & !word & (EACH_BYTE * 0x80)

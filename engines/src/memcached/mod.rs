@@ -253,7 +253,7 @@ impl Client {
         }
     }
 
-    /// The value is complete by its length alone: with others behind it, it may contain bytes of theirs.
+    /// The value is complete by its length alone: with other answers behind it, it may contain bytes of them.
     fn end_without_trailer(&mut self) -> Result<(), ProtocolError> {
         if self.protocol.is_followed() {
             return Err(ProtocolError::Trailer);
@@ -386,7 +386,7 @@ pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
 
 /// Maximum number of requests that wait for answers on one connection.
 pub const PIPELINE_MAX: usize = 16;
-/// Most bytes of a value with answers to others behind it: they wait until all of it has come, and it is kept until then.
+/// Most bytes of a value with other answers behind it: it is buffered until it is complete, and they wait for it.
 pub const PIPELINED_VALUE_BYTES: u64 = 16 << 10;
 /// Most bytes of a key that may be pipelined: the limit of memcached.
 pub const KEY_BYTES: usize = 250;

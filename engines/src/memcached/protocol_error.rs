@@ -13,9 +13,9 @@ pub enum ProtocolError {
     Key(Box<[u8]>, Box<[u8]>),
     /// The length of the value is no number: the line, and the key.
     Length(Box<[u8]>, Box<[u8]>),
-    /// With other answers to come behind it, a value is followed by something else than END.
+    /// With other answers pending behind it, a value is followed by something else than END.
     Trailer,
-    /// With other answers to come behind it, a value is larger than these may wait for.
+    /// With other answers pending behind it, a value exceeds `PIPELINED_VALUE_BYTES`.
     ValueTooLarge,
     /// Bytes arrived without a request. The response before them, if any, is complete.
     Unasked,

@@ -63,7 +63,7 @@ impl Client {
 }
 
 impl Memcached {
-    /// Whether others wait behind the request that is answered.
+    /// Whether other requests wait behind the one being answered.
     pub(super) fn is_followed(&self) -> bool {
         self.asked.len() > 1
     }

@@ -1,15 +1,15 @@
 //! The budget of a connection for frames that cost CPU without progress.
 //!
-//! Every frame that an attack could repeat without end takes from it: SETTINGS, PING, PRIORITY, RST_STREAM, empty DATA,
-//! window updates, unknown frames. Responses that are taken whole, data that moves, and time give back. An ordinary client
-//! never comes near its end.
+//! Every frame that an attack could repeat without end is charged: SETTINGS, PING, PRIORITY, RST_STREAM, empty
+//! DATA, window updates, unknown frames. Completed responses, data that moves, and time refill it. An ordinary
+//! client never exhausts it.
 
 /// Remaining budget.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Budget {
     left: u32,
     most: u32,
-    /// Up to when time has given back.
+    /// Time of the last refill.
     ticked_ms: Option<u64>,
 }
 
@@ -104,7 +104,7 @@ mod tests {
         }
         budget.tick(500_000);
         assert_eq!(budget.left, 100);
-        // A clock that goes back takes nothing away.
+        // A clock that runs backwards charges nothing.
         budget.tick(0);
         assert_eq!(budget.left, 100);
     }

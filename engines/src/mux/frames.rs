@@ -8,7 +8,7 @@ pub trait Frames: fmt::Debug {
     type ProtocolError;
     /// How long the head of a frame is.
     const HEAD_BYTES: usize;
-    /// The window of a stream, and of the connection, until something else is said.
+    /// The window of a stream, and of the connection, until it is changed.
     const DEFAULT_WINDOW: u32;
     /// The error codes of RST_STREAM.
     const CODES: Codes;

@@ -20,7 +20,7 @@ impl HeaderCache {
         self.arena.capacity() + self.block.capacity() + fields
     }
 
-    /// The block of this head, if it is the one that was kept in this state of the encoder.
+    /// The block of this head, if it was kept in this state of the encoder.
     #[inline]
     pub(crate) fn block(&self, status: u16, head: &ResponseHead, state: u64) -> Option<&[u8]> {
         let same = self.state == state

@@ -11,7 +11,7 @@ pub(crate) struct Incoming {
     pub(crate) allowed_bytes: u64,
     /// Bytes that were taken and not yet allowed anew.
     consumed_bytes: u64,
-    /// Bytes that may be on their way unused, as far as that was said for this stream.
+    /// Size of the stream's receive window, bytes.
     window_bytes: u64,
     /// The whole body is wanted: it has been allowed as much as there can be.
     pub(crate) unlimited: bool,

@@ -221,7 +221,7 @@ pub(crate) enum Step {
 /// How a piece has left.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
-    /// It was the last, and said so.
+    /// It carried the end of the stream.
     pub(crate) last: bool,
     /// Nothing waits behind it.
     pub(crate) all: bool,
@@ -334,7 +334,7 @@ impl Sender {
         Piece { last, all }
     }
 
-    /// Our side of a stream has ended: [`SendAction::Sent`] will tell so.
+    /// Our side of a stream has ended; [`SendAction::Sent`] will report it.
     #[inline(always)]
     pub(crate) fn finish(&mut self, id: u32, stream: &mut Outgoing) {
         stream.state = Sending::Ended;
@@ -427,14 +427,14 @@ impl Sender {
         }
     }
 
-    /// Time since when the window of a stream, or that of the connection, has blocked a response that could
-    /// leave otherwise; in the clock of [`Self::next`].
+    /// Time since when the window of a stream, or that of the connection, has blocked a response that is otherwise
+    /// ready; in the clock of [`Self::next`].
     pub(crate) fn blocked_since(&self, stream: &Outgoing) -> Option<u64> {
         let waits = stream.could_send();
         stream.blocked_ms.or(self.blocked_ms.filter(|_| waits))
     }
 
-    /// A stream that was broken off is to be reset: [`SendAction::Sent`] will tell so.
+    /// A stream that was broken off is to be reset; [`SendAction::Sent`] will report it.
     pub(crate) fn finish_broken(&mut self, id: u32, sent_bytes: u64) {
         self.sent.push_back((id, sent_bytes));
     }

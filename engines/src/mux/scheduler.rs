@@ -1,4 +1,4 @@
-//! Scheduler of streams: by urgency, then one after the other or in turns.
+//! Scheduler of streams: by urgency, then sequentially or in turns.
 //!
 //! Streams that could send wait in a queue for each urgency. One that shares (`incremental`) moves to the end of
 //! its queue after each frame. One that does not share stays in front until it is done; the earliest opened comes

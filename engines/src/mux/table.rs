@@ -46,14 +46,14 @@ impl<T> StreamTable<T> {
         self.index.is_empty()
     }
 
-    /// Adds a stream and returns its value to be filled: that of a removed one, or a new one.
+    /// Adds a stream and returns its value to be filled: a removed stream's value for reuse, or a new one.
     pub fn insert_with(&mut self, id: u32, make: impl FnOnce() -> T) -> &mut T {
         let place = self.free.pop().unwrap_or_else(|| {
             self.places.push(make());
             (self.places.len() - 1) as u32
         });
         match self.index.last() {
-            // One side has used larger numbers than the other.
+            // Server and client number their streams separately, so the new number may be lower than the last.
             Some((last, _)) if *last > id => {
                 let at = self.index.partition_point(|(other, _)| *other < id);
                 self.index.insert(at, (id, place));

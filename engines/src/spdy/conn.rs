@@ -78,7 +78,7 @@ impl Conn {
         conn
     }
 
-    /// Our SETTINGS, and a window for the connection that never stops a request body; those of streams do.
+    /// Our SETTINGS, and a connection window so large that only stream windows limit request bodies.
     fn send_preface(&mut self) {
         let entries = [
             (
@@ -137,8 +137,8 @@ impl Conn {
         is_syn.then_some(id & frame::MAX_STREAM)
     }
 
-    /// Ends the connection: requests that are in progress are served. SPDY has no way to find out which others are on their
-    /// way; a client sends them again elsewhere.
+    /// Ends the connection: requests in progress are served. SPDY cannot find out about later requests in flight; a
+    /// client sends them again elsewhere.
     pub fn drain(&mut self) {
         self.end();
     }

@@ -31,7 +31,7 @@ impl Conn {
         Ok(())
     }
 
-    /// The window of new streams, and by how much it changes the others.
+    /// Applies the window of new streams, and the difference to the windows of open ones.
     fn initial_window(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if u64::from(bytes) > MAX_WINDOW {
             return Err(ProtocolError::BadSetting);

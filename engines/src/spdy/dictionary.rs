@@ -1,4 +1,4 @@
-//! The dictionary that both sides give to zlib before the first header block.
+//! The dictionary that both sides pass to zlib before the first header block.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 section 2.6.10.1. These words build its bytes: names and a few values,
 //! each behind its length in four bytes, then text without lengths.

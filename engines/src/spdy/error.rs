@@ -13,7 +13,7 @@ errors! {
         FrameSize = "client sent frame with incorrect length",
         /// A frame that only servers send, or HEADERS, which this server never expects.
         WrongFrame = "client sent unexpected SYN_REPLY or HEADERS frame",
-        /// SYN_STREAM with a number that the client does not have, or that goes back.
+        /// SYN_STREAM with a number that is not a client's, or lower than an earlier one.
         BadStreamNumber = "client sent SYN_STREAM frame with invalid Stream-ID",
         /// A header block that zlib cannot read.
         Compression = "client sent SYN_STREAM frame with corrupted header block",

@@ -113,7 +113,7 @@ impl Frames for SpdyFrames {
 }
 
 pub(super) const HEAD_BYTES: usize = 8;
-/// Longest payload that a head can tell.
+/// Longest payload that a head can announce.
 pub(super) const MAX_LEN: usize = (1 << 24) - 1;
 /// Largest number of a stream.
 pub(super) const MAX_STREAM: u32 = (1 << 31) - 1;

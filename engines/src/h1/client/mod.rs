@@ -12,8 +12,8 @@
 //! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
 //! sent all the same. Bytes behind a response leave it whole, and end the connection.
 //!
-//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either goes on
-//! when the other has ended.
+//! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either
+//! direction continues after the end of the other.
 //!
 //! Absent: HTTP/0.9, pipelining.
 //!

@@ -1,4 +1,4 @@
-//! Requests, as bytes: the line, the fields as they are given, and the body as these frame it.
+//! Requests, as bytes: the line, the fields verbatim, and the body framed according to them.
 //!
 //! Nothing is added to the caller's request. A request that the server could read in another way is
 //! refused: lines that end early, two lengths, more body than announced.
@@ -175,8 +175,8 @@ fn field(name: &[u8], value: &[u8], out: &mut Vec<u8>) {
 }
 
 impl Client {
-    /// Sends a request head with these fields, `:method` and `:path` first, the others as they are and in their order.
-    /// Returns its number. A body follows by [`Self::send`] and [`Self::end`].
+    /// Sends a request head with these fields, `:method` and `:path` first, the rest verbatim and in order. Returns
+    /// its number. A body follows by [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
     /// The connection cannot take it, or it cannot be sent; nothing has been sent then.

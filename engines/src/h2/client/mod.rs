@@ -90,7 +90,7 @@ impl Client {
     }
 }
 
-/// The preface, our SETTINGS, and a window for the connection that never stops a response; those of streams do.
+/// The preface, our SETTINGS, and a connection window so large that only stream windows limit responses.
 fn greeting(settings: &Settings) -> Vec<u8> {
     let pairs = [
         (

@@ -31,7 +31,7 @@ impl Client {
         let mut is_head = false;
         let mut bad = false;
         for (name, value) in fields {
-            // A field that is refused may come after others that have changed the table: the block has to be sent.
+            // A refused field may follow others that have changed the table: the block must be sent.
             bad |= !is_sendable(value);
             match name {
                 b":method" => is_head = value == b"HEAD",

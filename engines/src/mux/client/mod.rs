@@ -276,7 +276,7 @@ impl<P: Protocol> Client<P> {
     }
 }
 
-/// Streams that are opened before the server has said how many it takes (RFC 9113 section 6.5.2 recommends no fewer).
+/// Streams to open before the server's limit is known (RFC 9113 section 6.5.2 recommends no fewer).
 const STREAMS_BEFORE_SETTINGS: usize = 100;
 /// Largest number of a stream.
 const MAX_STREAM: u32 = (1 << 31) - 1;

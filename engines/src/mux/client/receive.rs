@@ -15,7 +15,7 @@ impl<P: Protocol> Client<P> {
         paid.ok_or_else(|| Broken::Flood.into())
     }
 
-    /// A frame on a stream that is not open: one that we have given up or that is complete may still get some.
+    /// A frame on a stream that is not open: an abandoned or complete stream may still receive some.
     pub(crate) fn absent(&mut self, id: u32) -> Result<(), P::ProtocolError> {
         if id >= self.next_stream || id.is_multiple_of(2) {
             return Err(Broken::StreamNumber.into());

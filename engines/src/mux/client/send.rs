@@ -92,7 +92,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// The server has opened a window, by some bytes: that of the connection has the number 0.
+    /// The server has grown a window; the number 0 is the connection's.
     pub(crate) fn granted(&mut self, id: u32, bytes: u32) -> Result<(), P::ProtocolError> {
         if id == 0 {
             let grown = self.window.adjust(i64::from(bytes));
@@ -124,7 +124,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2).
+    /// A new initial window changes the windows of all streams (RFC 9113 section 6.9.2).
     pub(crate) fn change_windows(&mut self, bytes: u32) -> Result<(), P::ProtocolError> {
         let change = i64::from(bytes) - i64::from(self.window_bytes);
         self.window_bytes = bytes;

@@ -29,7 +29,7 @@ pub struct Conn<P: Protocol> {
     /// SETTINGS of the peer have come: the first are free.
     pub(crate) settled: bool,
     eof: bool,
-    /// The window of a new stream, as the peer's SETTINGS say.
+    /// The window of a new stream, from the peer's SETTINGS.
     pub(crate) window_bytes: u32,
     pub(crate) streams: StreamTable<Stream>,
     pub(crate) sender: Sender,
@@ -98,7 +98,7 @@ pub(crate) enum Ending {
 }
 
 impl<P: Protocol> Conn<P> {
-    /// Bytes of memory that the connection refers to, besides those of its protocol and of bodies.
+    /// Memory of the connection, bytes, without that of its protocol and of bodies.
     pub(crate) fn common_memory_bytes(&self) -> usize {
         self.partial.memory_bytes()
             + self.streams.memory_bytes()

@@ -134,7 +134,8 @@ impl<P: Protocol> Conn<P> {
         Ok(())
     }
 
-    /// Another initial window changes those of all streams (RFC 9113 section 6.9.2); returns those that grow too large.
+    /// A new initial window changes the windows of all streams (RFC 9113 section 6.9.2); returns the streams with a
+    /// window that overflows.
     pub(crate) fn change_windows(&mut self, bytes: u32) -> Vec<u32> {
         let change = i64::from(bytes) - i64::from(self.window_bytes);
         self.window_bytes = bytes;

@@ -54,8 +54,8 @@ impl<P: Protocol> Conn<P> {
         self.sender.stall(&mut self.streams, id, false);
     }
 
-    /// Time since when the window of a stream, or that of the connection, has blocked a response that could
-    /// leave otherwise; in the clock of [`Self::advance`].
+    /// Time since when the window of a stream, or that of the connection, has blocked a response that is otherwise
+    /// ready; in the clock of [`Self::advance`].
     pub fn blocked_since(&mut self, id: u32) -> Option<u64> {
         let stream = self.streams.get(id)?;
         self.sender.blocked_since(&stream.out)

@@ -1,8 +1,8 @@
 //! SPDY/3.1 on one connection, client role.
 //!
-//! Its upper edge is that of HTTP/2's: fields may say `:authority`, which is `:host` here, and `:version` is added.
-//! Header blocks share one compression context and end with a sync flush, so that each may refer to those before. Parts
-//! that HTTP/2's client has as well are in `mux::client`.
+//! Its upper edge is that of HTTP/2's: fields may include `:authority`, which is `:host` here, and `:version` is
+//! added. Header blocks share one compression context and end with a sync flush, so that each may refer to earlier
+//! ones. Parts shared with HTTP/2's client are in `mux::client`.
 //!
 //! Of the settings, `headers_level` is zlib's level for header blocks of requests, `preread_bytes` the window of each
 //! response, `header_bytes` and `max_headers` are its limits.
@@ -53,7 +53,7 @@ impl Client {
         for number in [1, INITIAL_WINDOW_SIZE, preread_bytes] {
             out.extend_from_slice(&number.to_be_bytes());
         }
-        // The window of the connection never stops a response; those of streams do.
+        // The connection window is so large that only stream windows limit responses.
         let grant = MAX_WINDOW as u32 - DEFAULT_WINDOW;
         SpdyFrames::put_grant(&mut out, 0, grant);
         let abuse_budget = settings.abuse_budget;
@@ -83,7 +83,7 @@ impl Client {
     /// Opens a stream with a priority: 0 is the most urgent, 7 the least.
     ///
     /// # Errors
-    /// As those of [`Self::request`].
+    /// Those of [`Self::request`].
     pub fn request_at<'a>(
         &mut self,
         fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

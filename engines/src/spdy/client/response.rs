@@ -105,5 +105,5 @@ fn is_value(value: &[u8]) -> bool {
     !value.iter().any(control)
 }
 
-/// Room for the lengths that stand before names and values.
+/// Room for the lengths before names and values.
 const LENGTHS_BYTES: usize = 8 << 10;

@@ -167,7 +167,7 @@ fn stored(text: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// A zlib header: DEFLATE with a window of 2 KiB, which a dictionary goes before (RFC 1950 section 2.2).
+/// A zlib header: DEFLATE with a window of 2 KiB, and a preset dictionary (RFC 1950 section 2.2).
 const HEADER: [u8; 2] = [0x38, 0x30];
 /// nginx's window: header blocks repeat text from shortly before.
 const WINDOW_BITS: u8 = 11;

@@ -147,5 +147,5 @@ pub(super) static FIXED_DISTANCES: Code = fixed_distances();
 const LEN_MAX: usize = 15;
 /// Bits that are looked up at once: all of a fixed code.
 const FAST_BITS: usize = 9;
-/// The most symbols of a code, the two that stand for nothing included.
+/// The most symbols of a code, including the two unused ones.
 const SYMBOLS_MAX: usize = 288;

@@ -158,7 +158,7 @@ impl Inflater {
     }
 }
 
-/// Decodes all bits that say something.
+/// Decodes all available bits.
 fn decode(
     state: &mut DecodeState,
     bits: &mut Bits,
@@ -391,7 +391,7 @@ const LENGTHS: [(usize, u32); 29] = ranges(4, 3, 28);
 /// For each symbol of a distance the least one, and how many bits are added to it.
 const DISTANCES: [(usize, u32); 30] = ranges(2, 1, 30);
 
-/// Ranges that follow each other, the first `2 * group` of one number each, then `group` of 2, 4 and so on.
+/// Consecutive ranges, the first `2 * group` of one number each, then `group` of 2, 4 and so on.
 const fn ranges<const N: usize>(group: usize, first: usize, doubling: usize) -> [(usize, u32); N] {
     let mut all = [(0, 0); N];
     let (mut at, mut least) = (0, first);

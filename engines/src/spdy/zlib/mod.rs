@@ -49,7 +49,7 @@ impl Tail {
         if self.text.len() > most {
             self.text.drain(..self.start());
         }
-        // A text that was far longer than others leaves no memory behind.
+        // The memory of a far longer text than usual is released.
         if self.text.capacity() > 2 * most {
             self.text.shrink_to(most);
         }
