@@ -8,7 +8,7 @@
 //! An exchange ends by exactly one of [`Event::End`], [`Event::Reset`] and [`Event::Malformed`], or with its connection by
 //! [`Event::Failed`] or [`Event::Eof`].
 //!
-//! Absent: retries, redirects, connection pools and timers, which are the driver's.
+//! Absent: retries, redirects, connection pools and timers, which belong to the driver.
 
 mod connection;
 
@@ -19,7 +19,7 @@ use crate::http::{BodyLength, Fields, ResponseHead, has_control, parse_length};
 /// Something the server sent, in order; `ProtocolError` lists the connection errors of the protocol.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Event<ProtocolError> {
-    /// An interim response, 1xx: the response is still to come.
+    /// An interim response, 1xx; the final response follows.
     Interim {
         /// Number of the exchange.
         stream: u32,
@@ -65,7 +65,7 @@ pub enum Event<ProtocolError> {
     },
     /// From here on the connection is a tunnel: 101, or the answer to CONNECT.
     Upgraded(u32),
-    /// The server gave the exchange up, or did not begin it.
+    /// The server abandoned the exchange, or did not begin it.
     Reset {
         /// Number of the exchange.
         stream: u32,
@@ -129,9 +129,9 @@ errors! {
     /// Error in a response of a protocol that has streams.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum Malformed {
-        /// No status, or one that is no number from 100 to 999.
+        /// A status that is missing, or no number from 100 to 999.
         Status = "server sent an invalid status",
-        /// A field with a name or value that it must not have, or one that belongs to connections of HTTP/1.
+        /// A field with a forbidden name or value, or one of HTTP/1 connections.
         Field = "server sent an invalid field",
         /// More fields, or longer ones, than the limits allow.
         TooLarge = "server sent too large a head",
@@ -139,7 +139,7 @@ errors! {
         Length = "server sent a body of another length than announced",
         /// More interim responses than the limit allows, or one that ends the stream.
         Interim = "server sent too many interim responses",
-        /// A frame that does not belong there, such as a body before its head.
+        /// A frame in the wrong place, such as a body before its head.
         OutOfOrder = "server sent a frame out of order",
         /// More of a body than the window allowed.
         Window = "server sent more than the window allowed",
@@ -150,7 +150,7 @@ errors! {
     /// Error of a request that cannot be sent; the name of the refused part precedes its text.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum SendError {
-        /// As many exchanges are in progress as the connection takes; later it may take another.
+        /// The maximum of exchanges is in progress; later another may be possible.
         Busy = "the connection is busy",
         /// The connection takes no further request.
         Closed = "the connection is closed",
@@ -206,7 +206,7 @@ impl Spares {
         head
     }
 
-    /// Keeps the memory of a head, unless there is enough or it is large.
+    /// Keeps the memory of a head for reuse, unless there is enough or it is large.
     #[inline]
     pub(crate) fn give(&mut self, head: Box<ResponseHead>) {
         if self.heads.len() < MAX_SPARES && head.arena.capacity() <= MAX_SPARE_BYTES {
@@ -225,7 +225,7 @@ pub(crate) fn hand_over(from: &mut Vec<u8>, to: &mut Vec<u8>) {
     }
 }
 
-/// Value of `content-length`, which may occur once.
+/// Value of `content-length`; a second one makes it invalid.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Announced(Option<Option<u64>>);
 
@@ -246,7 +246,7 @@ impl Announced {
     }
 }
 
-/// Whether a value may be sent: no CR, LF or NUL, by which it could become something else.
+/// Whether a value may be sent: no CR, LF or NUL, which could end its line.
 pub(crate) fn is_sendable(value: &[u8]) -> bool {
     // Nearly no value has a control; only such a value is checked byte by byte.
     !has_control(value) || !value.iter().any(|byte| matches!(byte, b'\r' | b'\n' | 0))
@@ -261,7 +261,7 @@ pub(crate) fn parse_status(text: &[u8]) -> Option<u16> {
     Some(u16::from(hundreds - b'0') * 100 + digit(tens)? * 10 + digit(ones)?)
 }
 
-/// Interim responses that one exchange may have.
+/// Maximum number of interim responses of one exchange.
 pub const MAX_INTERIM: u32 = 100;
 /// Heads that are kept for their memory.
 const MAX_SPARES: usize = 128;

@@ -1,4 +1,4 @@
-//! Beacons: the measurements of one page view, as the script of `experiment_beacon` sends them.
+//! Beacons: the measurements of one page view, in the format of the script of `experiment_beacon`.
 //!
 //! [`parse`] takes the whole body of a request and returns a [`Beacon`]. A beacon is a text of lines. The script
 //! writes each field in one form only; any other form is a [`Fault`]. The last line is a mark, so a truncated
@@ -98,7 +98,7 @@ pub struct HostFiles {
 pub enum Fault {
     /// Another version of the format.
     Version,
-    /// A line or a field that the format does not have, or a missing one.
+    /// An unknown line or field, or a missing one.
     Malformed,
     /// A number above its limit, a host longer than [`HOST_MAX_BYTES`], or more than [`HOSTS_MAX`] hosts.
     Limit,

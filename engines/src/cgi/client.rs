@@ -1,7 +1,7 @@
-//! One connection with a server that answers as CGI does: one request, one response, the end.
+//! One connection with a server that answers in CGI's format: one request, one response, the end.
 //!
-//! The parameters of a request are written by its protocol; its body follows as it is. A response may end before its request
-//! has. Bytes behind a response with a length are dropped.
+//! The protocol of a request encodes its parameters; its body follows verbatim. A response may end before its
+//! request has. Bytes behind a response with a length are dropped.
 
 use super::{Ends, HeadParser, ProtocolError, StatusLine, ends, is_head};
 use crate::client::{self, Phase, Protocol, SendError};
@@ -137,7 +137,7 @@ impl Client {
     /// Returns the number of the exchange.
     ///
     /// # Errors
-    /// There has been one, or the parameters cannot be sent; nothing has been sent then.
+    /// The connection was used before, or the parameters cannot be sent; nothing has been sent then.
     pub(crate) fn begin(
         &mut self,
         params: &Fields,

@@ -52,14 +52,14 @@ impl HeadParser {
         self.parser.reset(&self.settings);
     }
 
-    /// Whether no byte of a head has been seen.
+    /// Whether no byte of a head has been received.
     #[must_use]
     pub fn is_fresh(&self) -> bool {
         self.parser.is_fresh()
     }
 
-    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns how many bytes are
-    /// consumed, and whether the head is complete: [`Self::take`] it.
+    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns the
+    /// number of consumed bytes, and whether the head is complete: [`Self::take`] it.
     ///
     /// # Errors
     /// The head is malformed or too large; nothing more is parsed until [`Self::reset`].

@@ -1,11 +1,11 @@
-//! Responses as CGI has them, which servers of SCGI, uwsgi and FastCGI send, and connections of the first two.
+//! Responses in CGI's format, sent by servers of SCGI, uwsgi and FastCGI, and connections of the first two.
 //!
 //! A head consists of fields only; its status is in the field `Status`. Without one it is 302 if there is a
 //! `Location`, else 200. Servers of SCGI and uwsgi may send a status line of HTTP instead. `Content-Length` defines
 //! the length of a body; without one it ends with the connection.
 //!
 //! [`Client`] is one connection in the client role with one exchange; [`crate::scgi::request`] and
-//! [`crate::uwsgi::request`] begin that. FastCGI has records of its own and uses [`HeadParser`] alone.
+//! [`crate::uwsgi::request`] begin it. FastCGI has records of its own and uses [`HeadParser`] alone.
 //!
 //! Absent: interim responses, trailers, local redirects (RFC 3875 section 6.2.2; nginx answers them with 302, too).
 //!
@@ -23,5 +23,5 @@ pub use protocol_error::ProtocolError;
 
 pub(crate) use crate::h1::{Ends, ends};
 
-/// Most bytes that the parameters of a request have in all, as they are sent.
+/// Maximum of the parameters of a request, bytes in encoded form.
 pub const PARAMETER_BYTES: usize = 64 << 10;

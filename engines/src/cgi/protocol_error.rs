@@ -20,13 +20,13 @@ errors! {
         DuplicateContentLength = "sent duplicate header line: \"Content-Length\"",
         /// A `Content-Length` that is no number.
         BadContentLength = "sent invalid \"Content-Length\" header",
-        /// A `Transfer-Encoding`, which belongs to connections of HTTP/1.
+        /// A `Transfer-Encoding`, which is a field of HTTP/1 connections.
         TransferEncoding = "sent unexpected \"Transfer-Encoding\" header",
-        /// 101 without a request for it, or before that was sent whole.
+        /// 101 without a request for it, or before the request was sent completely.
         UnaskedUpgrade = "switched protocols without being asked",
         /// The server has closed its side before it answered.
         NoResponse = "prematurely closed connection",
-        /// The server has closed its side inside of a response.
+        /// The server has closed its side within a response.
         Truncated = "prematurely closed connection",
     }
 }

@@ -19,7 +19,7 @@ pub struct Connection<P: Protocol> {
     pub(crate) protocol: P,
     /// A part of a head or of a line.
     pub(crate) partial: ReassemblyBuffer,
-    /// Nothing has happened that forbids to use the connection for another exchange.
+    /// The connection can still be used for another exchange.
     pub(crate) keep: bool,
     pub(crate) has_answer: bool,
     /// Number of the exchange that is answered next, or of the last one.
@@ -75,7 +75,7 @@ pub trait Protocol: fmt::Debug + Sized {
         buffer: &mut Vec<u8>,
     ) -> Result<(), Self::ProtocolError>;
 
-    /// From here on nothing is read, nor taken to be sent.
+    /// Stops reading and accepting output for good.
     fn close(client: &mut Connection<Self>);
 
     /// Gets ready for a new connection, after [`Self::close`].
@@ -87,7 +87,7 @@ pub trait Protocol: fmt::Debug + Sized {
 pub enum Phase {
     /// No request has been sent.
     Idle,
-    /// The next byte is one of a head, or of the line that has its place.
+    /// The next byte is one of a head, or of the line in its place.
     Head,
     /// Some of the response is still to come.
     Body,
@@ -138,7 +138,7 @@ impl<P: Protocol> Connection<P> {
         self.sent_bytes = 0;
     }
 
-    /// Whether a request can be begun: the exchange before it is complete in both directions, all of it has been
+    /// Whether a request can begin: the exchange before it is complete in both directions, all of it has been
     /// transmitted, and both sides keep the connection.
     #[must_use]
     pub fn is_reusable(&self) -> bool {
@@ -156,7 +156,7 @@ impl<P: Protocol> Connection<P> {
         }
     }
 
-    /// Whether a byte has come in answer to the request, or to the first of those without a complete answer.
+    /// Whether a byte of an answer has come, to the request or to the first one without a complete answer.
     #[must_use]
     pub fn has_answer(&self) -> bool {
         self.has_answer
@@ -309,7 +309,7 @@ impl<P: Protocol> Connection<P> {
         self.events.push_back(Event::Eof);
     }
 
-    /// From here on nothing is read, nor taken to be sent.
+    /// Stops reading and accepting output for good.
     pub(crate) fn close(&mut self) {
         P::close(self);
         self.keep = false;

@@ -27,7 +27,7 @@ pub(super) struct QueryAnswer {
 pub(super) enum ResponseData {
     /// Nothing.
     Nothing,
-    /// That the name is another's alias, and nothing of that one.
+    /// The name is an alias of this one, and no other record of it was sent.
     Alias(Name),
     /// IPv4 addresses.
     V4(Vec<Ipv4Addr>),
@@ -51,7 +51,7 @@ pub(super) struct Service {
 /// Reads the answers of a response to a query of this type.
 ///
 /// # Errors
-/// A record is broken, whether it would have counted or not.
+/// A record is malformed, whether it would have counted or not.
 pub(super) fn read(reply: &Reply<'_>, kind: QueryType) -> Result<QueryAnswer, Refused> {
     let mut records = Vec::new();
     for record in reply.records()? {
@@ -123,7 +123,7 @@ fn data(message: &[u8], record: &Record, asked: QueryType) -> Result<Option<Data
             let word = |n| word_at(bytes, n).ok_or(Refused::Record("SRV"));
             Data::Service(Service {
                 priority: word(0)?,
-                // As in nginx a weight of nothing is the least there is.
+                // As in nginx a weight of 0 counts as 1.
                 weight: word(2)?.max(1),
                 port: word(4)?,
                 host: name(SRV_FIELDS_BYTES, "SRV")?,
@@ -170,9 +170,9 @@ fn gather<'a>(
     }
 }
 
-/// Addresses of one family that are taken from an answer; the rest is left out.
+/// Most addresses of one family taken from an answer; the rest is left out.
 pub const ADDRESSES_MAX: usize = 512;
-/// Hosts that are taken from the answer for a service, the most important first; the rest is left out.
+/// Most hosts taken from the answer for a service, the most important first; the rest is left out.
 pub const SERVICES_MAX: usize = 64;
 /// Priority, weight and port.
 const SRV_FIELDS_BYTES: usize = 6;

@@ -75,7 +75,7 @@ pub(super) struct Asking {
 #[derive(Debug)]
 pub(super) struct Query {
     pub(super) kind: QueryType,
-    /// Its number, chosen when it is sent first.
+    /// Its number, chosen when it is first sent.
     pub(super) id: Option<u16>,
     pub(super) transport: Transport,
     pub(super) stage: Stage,
@@ -240,5 +240,5 @@ pub(super) fn below(random: &mut Rng, end: usize) -> usize {
     random.usize(..end.max(1))
 }
 
-/// Waiters of one question before those that are gone are looked for.
+/// Number of waiters of one question from which cancelled ones are searched for.
 pub(super) const PURGE_MIN: usize = 16;

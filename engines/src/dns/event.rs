@@ -89,7 +89,7 @@ pub struct ServiceAddress {
 pub enum Failure {
     /// SERVFAIL.
     ServerFailure,
-    /// NXDOMAIN, no address, a name that is none, or aliases without end.
+    /// NXDOMAIN, no address, an invalid name, or endless aliases.
     NotFound,
     /// NOTIMP.
     Unimplemented,
@@ -119,7 +119,7 @@ impl Failure {
         }
     }
 
-    /// Failure that a response code means for a name; `None` for success and for codes that do not concern the name.
+    /// Failure of a name for a response code; `None` for success and for codes that do not concern the name.
     pub(super) fn of_rcode(code: u8) -> Option<Self> {
         match code {
             2 => Some(Self::ServerFailure),
@@ -182,5 +182,5 @@ impl fmt::Display for Transport {
     }
 }
 
-/// Linux's number, which nginx shows for a time that is over.
+/// Linux's number, shown by nginx for a timeout.
 const ETIMEDOUT: i32 = 110;

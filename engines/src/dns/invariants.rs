@@ -9,7 +9,7 @@ impl Resolver {
     /// Checks that the tables agree and the limits hold.
     ///
     /// # Panics
-    /// They do not, which is a fault of this module.
+    /// The tables disagree, which is a fault of this module.
     pub fn check_invariants(&self) {
         assert!(self.asking <= ASKED_MAX && self.kept.len() <= KEPT_MAX);
         assert!(self.waiters.len() <= WAITING_MAX);

@@ -101,7 +101,7 @@ impl<'m> Reply<'m> {
     /// [`Refused`] if it is no response to a question of this engine.
     pub(super) fn parse(message: &'m [u8], transport: Transport) -> Result<Self, Refused> {
         let word = |at| word_at(message, at).ok_or(Refused::Short);
-        // All of the header is there if its last word is.
+        // The whole header is present if its last word is.
         word(HEADER_BYTES - 2)?;
         let (id, flags) = (word(0)?, word(2)?);
         let truncated = flags & TRUNCATED != 0;
@@ -158,8 +158,7 @@ impl<'m> Reply<'m> {
     /// One of them is broken.
     pub(super) fn records(&self) -> Result<Vec<Record>, Refused> {
         let mut at = self.answers_at;
-        // A record has at least the bytes of its fields, so a number that the
-        // message cannot hold reserves nothing.
+        // A record has at least the bytes of its fields, so an impossible count reserves no memory.
         let room = (self.message.len() - at) / RECORD_FIELDS_BYTES;
         if usize::from(self.answers) > room {
             return Err(Refused::Short);
@@ -220,7 +219,7 @@ pub(super) const HEADER_BYTES: usize = 12;
 const QUESTION_TAIL_BYTES: usize = 4;
 /// Type, class, time to live and length of a record.
 const RECORD_FIELDS_BYTES: usize = 10;
-/// Bytes of the longest datagram that is read whole, as in nginx; a longer one is short then.
+/// Largest datagram read completely, bytes, as in nginx; a longer one is truncated.
 pub const UDP_MESSAGE_BYTES_MAX: usize = 4096;
 
 /// The internet.
@@ -238,7 +237,7 @@ pub(super) const TYPE_SRV: u16 = 33;
 
 const RECURSION_DESIRED: u16 = 0x0100;
 const TRUNCATED: u16 = 0x0200;
-/// Response, kind of query and the three bits after "recursion available": as nginx has it.
+/// Response, kind of query and the three bits after "recursion available": the bits that nginx checks.
 const FLAGS_CHECKED: u16 = 0xf870;
 const RESPONSE: u16 = 0x8000;
 const RCODE_MASK: u16 = 0x000f;

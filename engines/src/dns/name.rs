@@ -179,6 +179,6 @@ pub const TEXT_BYTES_MAX: usize = 255;
 const WIRE_BYTES_MAX: usize = TEXT_BYTES_MAX + 2;
 /// Compression pointers of one name; more would not fit into the longest.
 pub const POINTERS_MAX: usize = 128;
-/// The two bits that make a length the first half of a pointer.
+/// The two bits that mark a length byte as the first half of a pointer.
 const POINTER: u8 = 0xc0;
 const HEX: &[u8; 16] = b"0123456789abcdef";

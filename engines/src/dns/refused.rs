@@ -1,4 +1,4 @@
-//! Why a message of a server was refused: one variant for each way it can be wrong, each with its line for the log.
+//! Why a message of a server was refused: one variant for each fault, with its line for the log.
 
 use core::fmt;
 
@@ -19,7 +19,7 @@ pub enum Refused {
         /// Its flags.
         flags: u16,
     },
-    /// The server could not read the query, or has another error than those a name can have.
+    /// The server could not read the query, or reports an error that concerns no name.
     Error {
         /// The response code.
         code: u8,

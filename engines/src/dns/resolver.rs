@@ -23,11 +23,11 @@ pub struct Resolver {
     pub(super) by_question: BTreeMap<Question, Key>,
     /// Number of entries with queries in progress.
     pub(super) asking: usize,
-    /// The entries that are kept, by their last use.
+    /// The cached entries, by their last use.
     pub(super) kept: BTreeSet<(u64, Key)>,
     pub(super) waiters: Slab<Waiter>,
     pub(super) timers: BTreeSet<(u64, Timer)>,
-    /// Queries to be sent: the entry, and which of its queries.
+    /// Queries to be sent: the entry, and the index of its query.
     pub(super) sends: VecDeque<(Key, usize)>,
     pub(super) events: VecDeque<Event>,
     next_server: usize,
@@ -108,7 +108,7 @@ impl Resolver {
         self.events.pop_front()
     }
 
-    /// Whether [`Resolver::transmit`] has something.
+    /// Whether [`Resolver::transmit`] has a query to send.
     #[must_use]
     pub fn wants_transmit(&self) -> bool {
         !self.sends.is_empty()
@@ -170,7 +170,7 @@ impl Resolver {
         }
     }
 
-    /// Notes that a server could not be reached for a question; whether that is so of all.
+    /// Records an unreachable server for a question; returns whether all servers are unreachable.
     fn has_reached_none(&mut self, key: Key, server: usize) -> bool {
         let servers = self.settings.servers;
         let asking = self.entries.get_mut(key).and_then(Entry::asking_mut);
@@ -229,7 +229,7 @@ impl Resolver {
         }
     }
 
-    /// Puts a waiter to a question: it has the answer if that is kept, else waits for it.
+    /// Attaches a waiter to a question: it gets a cached answer at once, or waits for it.
     pub(super) fn place(&mut self, now_ms: u64, key: Key, mut question: Question) {
         loop {
             let found = self.by_question.get(&question).copied();
@@ -351,7 +351,7 @@ impl Resolver {
         self.send_again(now_ms, key, |query| query.stage == Stage::Sent);
     }
 
-    /// Queues queries that were sent before again, with a new time limit.
+    /// Queues sent queries again, with a new time limit.
     pub(super) fn send_again(&mut self, now_ms: u64, key: Key, which: impl Fn(&Query) -> bool) {
         let at = now_ms.saturating_add(self.settings.resend_ms);
         let Some(asking) = self.entries.get_mut(key).and_then(Entry::asking_mut) else {
@@ -427,7 +427,7 @@ fn question(subject: Subject<'_>) -> Option<Question> {
     Some(Question { name, kind })
 }
 
-/// Aliases that are followed for one question, as in nginx.
+/// Most aliases followed for one question, as in nginx.
 pub const ALIASES_MAX: usize = 50;
 /// Most names with pending queries.
 pub const ASKED_MAX: usize = 4096;
@@ -435,5 +435,5 @@ pub const ASKED_MAX: usize = 4096;
 pub const KEPT_MAX: usize = 4096;
 /// Most waiters at a time, including those for the hosts of a service.
 pub const WAITING_MAX: usize = 65_536;
-/// After how long without a use an answer may be dropped, milliseconds; as in nginx.
+/// Time without use after which an answer may be dropped, milliseconds; as in nginx.
 const UNUSED_MS: u64 = 30_000;

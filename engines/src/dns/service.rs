@@ -1,4 +1,4 @@
-//! The hosts of a service while their addresses are looked up, and the order in which they are to be tried.
+//! The hosts of a service while their addresses are looked up, and the order of attempts.
 //!
 //! Source: RFC 2782; the choice among one priority is nginx's.
 
@@ -52,7 +52,7 @@ impl Hosts {
         self.hosts.iter().filter_map(|host| host.waiter)
     }
 
-    /// Takes the addresses of a host; true when there are no more to come.
+    /// Takes the addresses of a host; true if all hosts are done.
     pub(super) fn found(&mut self, index: usize, result: HostResult, valid_until_ms: u64) -> bool {
         let host = &mut self.hosts[index];
         host.waiter = None;

@@ -5,7 +5,7 @@
 /// Source: nginx documentation, `resolver`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Number of servers, which are numbered from 0.
+    /// Number of servers, numbered from 0.
     pub servers: usize,
     /// `valid`: time to cache answers, milliseconds; `None` for the time to live in the answers.
     pub valid_ms: Option<u64>,

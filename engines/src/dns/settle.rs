@@ -153,7 +153,7 @@ impl Resolver {
         }
     }
 
-    /// Keeps an answer in the place of its question, unless it is not to be kept at all.
+    /// Caches an answer under its question, unless it must not be cached.
     fn keep(&mut self, now_ms: u64, key: Key, answer: Rc<Cached>, valid_until_ms: u64) -> Question {
         let question = self
             .entries
@@ -257,7 +257,7 @@ impl Resolver {
         self.complete(now_ms, key, Err(why), now_ms.saturating_add(valid_ms));
     }
 
-    /// Sends a waiter its answer, and those that wait for that.
+    /// Delivers a waiter's answer, also to the waiters that depend on it.
     pub(super) fn complete(
         &mut self,
         now_ms: u64,
@@ -306,7 +306,7 @@ impl Resolver {
     }
 }
 
-/// Entries that are looked at for the name of a query in an error.
+/// Most entries searched for the name of a query in an error.
 const LOOKED_AT_MAX: usize = 100;
 /// Time that an error is cached if `valid` is not set, milliseconds; as in nginx.
 const FAILED_MS: u64 = 10_000;

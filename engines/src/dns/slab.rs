@@ -1,6 +1,6 @@
-//! Values by generation-tagged key: a key of a value that is gone finds nothing.
+//! Values by generation-tagged key: a key of a removed value finds nothing.
 
-/// Names one value for as long as it lives.
+/// Identifies one value as long as it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key {
     index: u32,

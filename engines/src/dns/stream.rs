@@ -12,7 +12,7 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// Takes bytes; [`Frames::message`] is to be called until it has none before more come.
+    /// Takes bytes; call [`Frames::message`] until it returns `None` before the next call.
     pub fn receive(&mut self, bytes: &[u8]) {
         self.bytes.drain(..self.told);
         self.told = 0;

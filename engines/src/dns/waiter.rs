@@ -1,4 +1,4 @@
-//! A waiter for an answer: an asker, or an asker's need for the addresses of one host of a service.
+//! A waiter for an answer: a caller's lookup, or the lookup of one host of a service.
 
 use super::event::Failure;
 use super::service::Hosts;
@@ -34,7 +34,7 @@ pub(super) enum Role {
 /// Question that it waits for.
 #[derive(Debug)]
 pub(super) enum Wait {
-    /// To be put to a question, within the call that made it.
+    /// Not attached to a question yet; only within the call that made it.
     Nothing,
     /// The answer to the question of this entry.
     Entry(Key),

@@ -59,7 +59,7 @@ enum Receiving {
     Idle,
     Head,
     Body(Left),
-    /// STDOUT has ended, END_REQUEST is to come.
+    /// STDOUT has ended, END_REQUEST is outstanding.
     StdoutEnded,
     /// The response is complete; further bytes are dropped, and the connection cannot be reused.
     Dropped,

@@ -4,12 +4,12 @@ use std::fmt;
 
 use crate::cgi;
 
-/// One way an application breaks FastCGI, or CGI within it.
+/// An application's violation of FastCGI, or of CGI within it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProtocolError {
     /// A record of another version.
     Version(u8),
-    /// A record of a type that a client does not take, management records among them.
+    /// A record of a type that is not for clients, management records included.
     RecordType(u8),
     /// A record of another request: the high byte of its id.
     RequestIdHigh(u8),
@@ -34,7 +34,7 @@ pub enum ProtocolError {
     Unasked,
     /// The application has closed the connection before it answered.
     NoResponse,
-    /// The application has closed the connection inside of a response.
+    /// The application has closed the connection within a response.
     Truncated,
 }
 

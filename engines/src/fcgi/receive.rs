@@ -151,8 +151,8 @@ impl Client {
         if let Receiving::Head | Receiving::Body(Left::Bytes(1..)) = self.protocol.receiving {
             return Err(ProtocolError::StdoutClosed);
         }
-        // END_REQUEST is waited for on connections that are not kept, too: an application that writes it to one that is
-        // closed gets a signal.
+        // END_REQUEST is awaited on connections that are not kept, too: an application that writes it to a closed
+        // connection gets a signal.
         self.protocol.receiving = Receiving::StdoutEnded;
         Ok(())
     }
@@ -170,7 +170,7 @@ impl Client {
                 self.protocol.partial.keep(all, used);
                 return Ok(());
             }
-            // A head that is complete has consumed all that was held.
+            // A complete head has consumed all retained bytes.
             let behind = all.len() - used;
             bytes = &bytes[bytes.len() - behind..];
             self.head()?;
@@ -266,14 +266,14 @@ impl Client {
 
     /// Bytes of a body in memory of their own.
     fn own_data(&mut self, mut bytes: Vec<u8>) {
-        // Many small records, or much padding, leave little of a buffer.
+        // With many small records, or much padding, a small part of the buffer remains.
         if bytes.len() < bytes.capacity() / 2 {
             bytes.shrink_to_fit();
         }
         self.deliver_owned(bytes);
     }
 
-    /// The response is complete, though more may come of it.
+    /// The response is complete, though more bytes of it may arrive.
     fn drop_rest(&mut self) {
         self.deliver_end();
         self.protocol.receiving = Receiving::Dropped;
@@ -283,5 +283,5 @@ impl Client {
 
 /// Offset of the protocol status in the content of END_REQUEST.
 const STATUS_AT: usize = 4;
-/// The protocol status of a request that was served.
+/// The protocol status of a served request.
 const REQUEST_COMPLETE: u8 = 0;

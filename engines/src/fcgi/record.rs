@@ -69,7 +69,7 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// Whether no part of a record has come, not even padding is missing.
+    /// Whether no part of a record is pending, padding included.
     pub(super) fn is_between_records(&self) -> bool {
         matches!(self, Self::Header { len: 0, .. })
     }
@@ -190,7 +190,7 @@ fn check(known: &[u8]) -> Result<Option<RecordType>, ProtocolError> {
     }
 }
 
-/// The header of a record that is sent, and how many bytes of padding follow its content.
+/// The header of an outgoing record, and the number of padding bytes behind its content.
 pub(super) fn header(of: u8, content_bytes: usize) -> ([u8; HEADER_BYTES], usize) {
     debug_assert!(content_bytes <= RECORD_BYTES, "the content fits");
     let padding = content_bytes.next_multiple_of(ALIGNMENT) - content_bytes;

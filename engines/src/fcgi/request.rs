@@ -20,14 +20,14 @@ pub struct RequestOptions {
 }
 
 impl Client {
-    /// Sends a request with these parameters, in their order and as they are. Returns its number. A body follows by
+    /// Sends a request with these parameters, in order and verbatim. Returns its number. A body follows by
     /// [`Self::send`] and [`Self::end`].
     ///
     /// # Errors
     /// The connection cannot take it, or a parameter is longer than a record; nothing has been sent then.
     pub fn request(&mut self, params: &Fields, options: RequestOptions) -> Result<u32, SendError> {
         self.admit()?;
-        // A body of no bytes has an end, which may be yet to come.
+        // An empty body still has an end, which may come later.
         let has_body = options.body != BodyLength::None;
         self.put_request(|run| {
             begin(options.keep, run);
@@ -49,7 +49,7 @@ impl Client {
         Ok(self.begin_exchange(options.keep))
     }
 
-    /// Sends a piece of the request's body. Data beyond the length that was announced is dropped, and ends the connection
+    /// Sends a piece of the request's body. Data beyond the announced length is dropped, and ends the connection
     /// after the response.
     pub fn send(&mut self, mut chunk: Chunk) {
         let len = chunk.len();
@@ -67,7 +67,7 @@ impl Client {
                     return;
                 }
                 chunk = chunk.truncated(left);
-                // The end is sent by `end` alone: a client that sends more than it announced is found out before.
+                // Only `end` sends the end: excess data of a caller is detected before.
                 let left = left.saturating_sub(len);
                 self.protocol.sending = Sending::Counted { left };
             }

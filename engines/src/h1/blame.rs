@@ -36,7 +36,7 @@ pub(super) fn header_line(head: &mut RequestHead, fault: Fault, rest: &[u8], set
     }
 }
 
-/// Notes that the field of `line` came before.
+/// Records that the field of `line` came before.
 fn repeated(head: &mut RequestHead, kind: &[u8], line: &[u8], settings: &Settings) {
     if let Ok(FieldLine::Field { name, value }) = header::parse(line, settings) {
         head.blame_repeated(kind, &line[name], &line[value]);
@@ -46,5 +46,5 @@ fn repeated(head: &mut RequestHead, kind: &[u8], line: &[u8], settings: &Setting
 /// The beginning of the message about an invalid header line.
 const INVALID_LINE: &[u8] = b"client sent invalid header line: \"";
 
-/// Bytes of a header line that is too long that the log shows, as in nginx.
+/// Most bytes of a too long header line in the log, as in nginx.
 const LOGGED_BYTES: usize = 1748;

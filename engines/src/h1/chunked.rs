@@ -107,7 +107,7 @@ impl ChunkedDecoder {
         result
     }
 
-    /// Takes bytes of one kind, at least one; returns how many, and whether they are data.
+    /// Takes bytes of one kind, at least one; returns the number, and whether they are data.
     #[inline]
     fn step(
         &mut self,
@@ -138,7 +138,7 @@ impl ChunkedDecoder {
         }
     }
 
-    /// Takes one byte that is neither data nor of the trailer section.
+    /// Takes one byte of the framing, outside data and the trailer section.
     fn framing_byte(&mut self, byte: u8, settings: &Settings) -> Result<(), Fault> {
         match (&mut self.state, byte) {
             (State::Size { size, digits }, _) if byte.is_ascii_hexdigit() => {
@@ -295,8 +295,7 @@ mod tests {
         );
     }
 
-    /// RFC 9112 section 2.2 lets a recipient accept a bare LF in a head; in
-    /// chunk framing it is refused.
+    /// RFC 9112 section 2.2 permits a bare LF in a head; in chunk framing it is refused.
     #[test]
     fn every_line_of_the_framing_ends_with_crlf() {
         for body in [

@@ -54,7 +54,7 @@ enum Receiving {
     Complete,
     /// After 101: bytes are data until the end.
     Tunnel,
-    /// Nothing is read any more: `Linger` or `Close`.
+    /// Input is ignored from now on: `Linger` or `Close`.
     Over(Next),
 }
 
@@ -112,7 +112,7 @@ impl Conn {
         }
     }
 
-    /// Makes this a new connection and keeps the memory.
+    /// Resets this to a new connection and keeps the memory.
     pub fn reset(&mut self, settings: Rc<Settings>) {
         self.parser.reset(&settings);
         self.settings = settings;
@@ -197,7 +197,7 @@ impl Conn {
         ended.then_some(Event::Eof)
     }
 
-    /// The head that the next event would hand out.
+    /// The head of the next event.
     #[inline]
     #[must_use]
     pub fn ready_head(&self) -> Option<&RequestHead> {
@@ -249,7 +249,7 @@ impl Conn {
         }
     }
 
-    /// Whether the request body has been received whole.
+    /// Whether the request body has been received completely.
     #[must_use]
     pub fn body_done(&self) -> bool {
         matches!(
@@ -311,12 +311,12 @@ impl Conn {
         self.buffered() > 0
     }
 
-    /// Makes the current, or else the next, response the last one.
+    /// Makes the response in progress, or else the next one, the last.
     pub fn close_after(&mut self) {
         self.last = true;
     }
 
-    /// Consumes bytes up to the end of the request; returns how many.
+    /// Consumes bytes up to the end of the request; returns the number.
     fn advance(&mut self, input: &[u8]) -> usize {
         let mut at = 0;
         loop {
@@ -364,7 +364,7 @@ impl Conn {
         };
     }
 
-    /// Consumes bytes of the request body; returns how many.
+    /// Consumes bytes of the request body; returns the number.
     fn advance_body(&mut self, input: &[u8]) -> usize {
         let data = &mut self.ready.data;
         let (used, done) = match &mut self.receiving {
@@ -427,7 +427,7 @@ impl Conn {
         matches!(self.receiving, Receiving::Over(_))
     }
 
-    /// Starts on the next request, which may be held already.
+    /// Starts on the next request, which may be buffered already.
     fn next_request(&mut self) -> Next {
         self.begin_exchange();
         self.resume();
@@ -447,8 +447,8 @@ impl Conn {
         self.sending = Sending::Waiting;
     }
 
-    /// How to close after a response: closing while the peer still sends would
-    /// reset the connection and could take the response with it.
+    /// How to close after a response. If the peer still sends, closing at once would reset the connection, which
+    /// could lose the response.
     fn last_next(&self) -> Next {
         let whole = matches!(self.sending, Sending::Ended { .. });
         let coming = self.has_buffered() || !self.body_done();
@@ -482,7 +482,7 @@ impl Conn {
         }
     }
 
-    /// Holds bytes back behind those already held.
+    /// Buffers bytes behind those already held.
     fn hold(&mut self, input: &[u8]) {
         if self.start > 0 {
             self.buffer.drain(..self.start);

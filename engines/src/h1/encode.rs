@@ -136,8 +136,7 @@ fn wire_form(head: &ResponseHead, field: &Field) -> Option<std::ops::Range<usize
     adjacent.then_some(name.start..value.end + 2)
 }
 
-/// Fields that have no place in trailers and interim responses
-/// (RFC 9110 section 6.5.1).
+/// Fields that are not allowed in trailers and interim responses (RFC 9110 section 6.5.1).
 const HOP_BY_HOP: [FieldId; 5] = [
     FieldId::Connection,
     FieldId::KeepAlive,
@@ -193,8 +192,7 @@ mod tests {
         );
     }
 
-    /// The server cannot contradict the engine's framing, whatever an upstream
-    /// or `add_header` gave it.
+    /// The server cannot contradict the engine's framing, regardless of fields from an upstream or `add_header`.
     #[test]
     fn connection_fields_of_the_server_are_left_out() {
         let mut response = ResponseHead {

@@ -17,14 +17,14 @@ pub enum Event {
     BodyEnd,
     /// The framing of the body is broken; close after the response.
     BodyFault(Fault),
-    /// The peer has closed its side, between requests or inside of one.
+    /// The peer has closed its side, between requests or within one.
     Eof,
 }
 
 /// Fate of the connection after a response; from `Conn::finish`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Next {
-    /// Keep it; a next request may already be there.
+    /// Keep it; a next request may already have arrived.
     KeepAlive,
     /// Read and drop the peer's remaining bytes, then close.
     Linger,
@@ -38,7 +38,7 @@ pub enum Next {
 /// Phase of a connection; decides which timeout applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
-    /// No byte of a next request has been seen.
+    /// No byte of a next request has been received.
     Idle,
     /// A part of a head is held.
     Head,

@@ -1,7 +1,7 @@
 //! Chunk extensions: checked against their grammar, counted, and dropped.
 //!
-//! They are unused in practice, but two readers may disagree about every byte of them, and an unbounded extension is
-//! wasted work. Source: RFC 9112 section 7.1.1; white space alone after the size is let through, as nginx does.
+//! They are unused in practice, but two readers may disagree about every byte of them, and an unbounded extension
+//! is wasted work. Source: RFC 9112 section 7.1.1; white space alone after the size is accepted, as in nginx.
 
 use crate::http::{Fault, is_token_byte};
 
@@ -39,8 +39,7 @@ impl Extension {
     /// Takes one byte and returns whether it is the CR that ends the line.
     ///
     /// # Errors
-    /// `BadChunk` for a byte that cannot come here, `ChunkExtensionTooLong`
-    /// beyond [`EXTENSION_BYTES`].
+    /// `BadChunk` for a byte that is invalid here, `ChunkExtensionTooLong` beyond [`EXTENSION_BYTES`].
     pub(super) fn push(&mut self, byte: u8) -> Result<bool, Fault> {
         if byte == b'\r' && self.may_end() {
             return Ok(true);

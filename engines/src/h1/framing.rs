@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(twice.unwrap_err().status(), 400);
     }
 
-    /// RFC 9112 section 6.1: a server that does not know a coding answers 501.
+    /// RFC 9112 section 6.1: an unknown coding is answered with 501.
     #[test]
     fn only_chunked_is_a_known_encoding() {
         let of = |encoding| body(&[], &[encoding], Version::Http11);

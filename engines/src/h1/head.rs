@@ -32,7 +32,7 @@ pub(super) struct HeadParser {
 /// Kind of line that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
-    /// Line ends before the request line do not count, but they have been seen.
+    /// Line ends before the request line do not count as its beginning, but as received bytes.
     RequestLine {
         skipped: bool,
     },
@@ -63,7 +63,7 @@ impl HeadParser {
         }
     }
 
-    /// Whether no byte of a request has been seen.
+    /// Whether no byte of a request has been received.
     pub(super) fn is_fresh(&self) -> bool {
         self.stage == Stage::RequestLine { skipped: false } && self.searched == 0
     }
@@ -95,8 +95,8 @@ impl HeadParser {
         self.framing = Framing::default();
     }
 
-    /// Parses the lines at the start of `input`, which begins with the bytes
-    /// not consumed before. Returns how many bytes are consumed.
+    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns the
+    /// number of consumed bytes.
     pub(super) fn advance(&mut self, input: &[u8], settings: &Settings) -> (usize, Progress) {
         let start = self.skip_line_ends(input);
         let (mut at, mut refused) = (start, 0);
@@ -170,7 +170,7 @@ impl HeadParser {
         true
     }
 
-    /// Keeps the beginning of a request line that could not be parsed.
+    /// Keeps the beginning of an unparsable request line.
     fn store_line(&mut self, rest: &[u8]) {
         let len = memchr::memchr2(b'\r', b'\n', rest).unwrap_or(rest.len());
         self.head.line = self.head.store(&rest[..len.min(LOGGED_BYTES)]);
@@ -192,7 +192,7 @@ impl HeadParser {
         self.head.close = true;
     }
 
-    /// Puts "/" before a target that came without a path.
+    /// Puts "/" before a target without a path.
     fn complete_target(&mut self) {
         let target = self.head.target;
         let has_path = !matches!(self.head.bytes(target).first(), None | Some(b'?'));
@@ -221,8 +221,7 @@ impl HeadParser {
         len
     }
 
-    /// Checks the part of a line that has arrived, so that neither garbage nor
-    /// a drip of bytes is held for longer than needed.
+    /// Checks the received part of a line, so that neither garbage nor a drip of bytes is held longer than needed.
     fn check_part(&mut self, part: &[u8], capacity: usize) -> Result<(), Fault> {
         if part.len() >= capacity {
             return Err(self.too_long(&part[..capacity]));
@@ -241,8 +240,7 @@ impl HeadParser {
         }
     }
 
-    /// The fault of a line that fills the buffers with `part`: a bad byte in
-    /// it comes first.
+    /// The fault of a line that fills the buffers with `part`: a bad byte in it takes precedence.
     fn too_long(&self, part: &[u8]) -> Fault {
         match (self.check_bytes(part), self.stage) {
             (Err(fault), _) => fault,
@@ -321,7 +319,7 @@ impl HeadParser {
         head.version = parsed.version;
         match &parsed.target {
             Target::Absolute { authority, .. } if check_host(&line[authority.clone()]).is_err() => {
-                // It came without a valid host, but the log shows all else.
+                // The request has no valid host, but the log shows everything else.
                 head.blame(&[b"client sent invalid host in request line"]);
                 Err(Fault::BadHost)
             }
@@ -439,8 +437,7 @@ fn strip_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// The version of a response to a request line that has none: nginx answers
-/// with a head.
+/// The version of a response to a request line without a version: nginx answers with a head.
 const FIRST_VERSION: Version = Version::Http10;
 
 /// Bytes of a bad request line kept for the log.
@@ -449,8 +446,8 @@ const LOGGED_BYTES: usize = 2048;
 /// The bit of [`HeadParser::seen`] without a field: "close" was received.
 const SAID_CLOSE: u64 = FieldId::Other.bit();
 
-/// Fields that may come once, besides those with a fault of their own. Several fields of a list are one list (RFC 9110 section
-/// 5.3): `If-Match`, `If-None-Match` and `Expect` may be repeated.
+/// Fields that may occur once, besides those with a fault of their own. Several fields of a list are one list (RFC
+/// 9110 section 5.3): `If-Match`, `If-None-Match` and `Expect` may be repeated.
 const ONCE: u64 = FieldId::IfModifiedSince.bit()
     | FieldId::IfUnmodifiedSince.bit()
     | FieldId::IfRange.bit()

@@ -28,7 +28,7 @@ pub(super) enum FieldLine {
     NoColon,
 }
 
-/// Parses a whole line, which is without its line end.
+/// Parses a whole line, without its line end.
 ///
 /// # Errors
 /// `BadHeader`: an empty name; a space or control in the name, before the
@@ -143,7 +143,7 @@ enum Class {
     Underscore,
     /// Invalid in a name, but harmless: such lines are dropped by default.
     Odd,
-    /// Never to be let through: controls, space, DEL.
+    /// Always refused: controls, space, DEL.
     Bad,
 }
 

@@ -44,11 +44,10 @@ impl LineBudget {
         }
     }
 
-    /// Bytes, line end included, that the next line may have.
+    /// Maximum length of the next line, bytes, line end included.
     #[inline]
     pub(super) fn capacity(&self) -> usize {
-        // A line that already fills a buffer as large as the large ones is not
-        // moved to one of them.
+        // A full buffer is moved only into a larger one.
         if self.large_left == 0 || self.room >= self.large_bytes {
             self.room
         } else {
@@ -71,8 +70,7 @@ impl LineBudget {
         }
     }
 
-    /// Takes `len` line-end bytes before a request line; a buffer full of them
-    /// is used again from its start.
+    /// Takes `len` line-end bytes before a request line; a buffer full of them is reused from its start.
     pub(super) fn skip(&mut self, len: usize) {
         let used = (self.first_bytes - self.room + len) % self.first_bytes;
         self.room = self.first_bytes - used;

@@ -37,7 +37,7 @@ pub(super) enum Target {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     Fault(Fault),
-    /// All bytes are right so far; the line is not complete.
+    /// All bytes are valid so far; the line is not complete.
     Partial,
 }
 
@@ -155,8 +155,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// A name or an IP literal. Userinfo is not let through
-    /// (RFC 9110 section 4.2.4).
+    /// A name or an IP literal. Userinfo is refused (RFC 9110 section 4.2.4).
     fn host(&mut self) -> Result<(), Stop> {
         if self.peek() != Some(b'[') {
             self.run(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte));
@@ -167,7 +166,7 @@ impl Scanner<'_> {
         self.expect(b']')
     }
 
-    /// Spaces, the version, spaces; nothing at all means HTTP/0.9.
+    /// Spaces, the version, spaces; an empty rest means HTTP/0.9.
     fn version(&mut self) -> Result<Version, Stop> {
         if matches!(self.peek(), Some(byte) if byte != b' ') {
             return Err(Stop::Fault(Fault::BadRequestLine));

@@ -24,7 +24,7 @@ pub(super) enum Sending {
 /// How the peer finds the end of the response body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Framing {
-    /// By its length; `left` bytes are still to come.
+    /// By its length; `left` bytes are outstanding.
     Counted {
         left: u64,
     },
@@ -36,8 +36,8 @@ pub(super) enum Framing {
 }
 
 impl Conn {
-    /// Sends an interim response, 1xx but not 101, with `fields` if any. Older protocols than HTTP/1.1 have none;
-    /// nothing is sent then (RFC 9110 section 15.2), nor after the head. Returns its length in bytes.
+    /// Sends an interim response, 1xx but not 101, with `fields` if any. Nothing is sent to clients older than
+    /// HTTP/1.1 (RFC 9110 section 15.2), nor after the head. Returns its length in bytes.
     pub fn send_interim(&mut self, status: u16, fields: Option<&ResponseHead>) -> u64 {
         debug_assert!(
             (100..200).contains(&status) && status != 101,

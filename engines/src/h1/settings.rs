@@ -7,9 +7,9 @@ use super::PIPELINE_BUFFER_BYTES;
 pub struct Settings {
     /// `client_header_buffer_size`, bytes.
     pub header_buffer_bytes: usize,
-    /// `large_client_header_buffers`: how many, and bytes of each.
+    /// `large_client_header_buffers`: number of buffers, and bytes of each.
     pub large_header_buffers: (u32, usize),
-    /// `max_headers`: field lines of one request.
+    /// `max_headers`: most field lines of one request.
     pub max_headers: u32,
     /// `ignore_invalid_headers`: drop lines with an invalid name instead of
     /// keeping them.

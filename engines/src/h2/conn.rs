@@ -24,7 +24,7 @@ pub type Conn = server::Conn<Http2Server>;
 #[derive(Debug)]
 pub struct Http2Server {
     pub(super) settings: Rc<Settings>,
-    /// Bytes of the preface that are still to come.
+    /// Outstanding bytes of the preface.
     preface_left: usize,
     /// The peer knows our SETTINGS.
     pub(super) acknowledged: bool,
@@ -51,7 +51,7 @@ pub struct Http2Server {
 }
 
 impl Conn {
-    /// Bytes of memory that the connection refers to, about: buffers, streams, tables of header fields, queued output; not
+    /// Approximate memory of the connection, bytes: buffers, streams, tables of header fields, queued output; not
     /// bodies.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
@@ -162,8 +162,8 @@ impl Conn {
         (head.kind == frame::HEADERS).then_some(head.stream)
     }
 
-    /// Announces the end: requests that are in progress are served, the last of them is named when the peer has
-    /// acknowledged it (RFC 9113 section 6.8).
+    /// Announces the end: requests in progress are served; the last of them is named when the peer has acknowledged
+    /// it (RFC 9113 section 6.8).
     pub fn drain(&mut self) {
         if self.ending == Ending::Open {
             self.ending = Ending::Announced;
@@ -275,5 +275,5 @@ impl Protocol for Http2Server {
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Payload of the PING that follows the first GOAWAY.
 pub(super) const DRAIN_PING: [u8; 8] = *b"draining";
-/// Streams that were reset and are remembered.
+/// Most recently reset streams that are remembered.
 const RESET_REMEMBERED: usize = 256;

@@ -1,4 +1,4 @@
-//! Frames that steer: SETTINGS, windows, priorities, PING, GOAWAY.
+//! Control frames: SETTINGS, windows, priorities, PING, GOAWAY.
 //!
 //! Source: RFC 9113 sections 6.3, 6.5, 6.7 to 6.9; RFC 9218 section 7.
 
@@ -10,7 +10,7 @@ use super::settings::{self, Setting};
 use crate::mux::Priority;
 
 impl Conn {
-    /// The priorities of RFC 7540, which are no more (RFC 9113 section 5.3.2); only their form is checked.
+    /// The obsolete priorities of RFC 7540 (RFC 9113 section 5.3.2); only their form is checked.
     pub(super) fn priority(
         &mut self,
         head: FrameHead,
@@ -22,7 +22,7 @@ impl Conn {
         self.spend(budget::FRAME)?;
         let id = head.stream;
         let open = self.streams.get(id).is_some();
-        // A stream that is not there cannot be reset.
+        // An absent stream cannot be reset.
         match number(payload).filter(|_| payload.len() == 5) {
             None if open => self.break_stream(id, error::FRAME_SIZE_ERROR),
             None => Err(ProtocolError::FrameSize),
@@ -141,7 +141,7 @@ impl Conn {
         if payload.len() < 8 {
             return Err(ProtocolError::FrameSize);
         }
-        // The client opens no more streams, and takes no more of ours; those that are open go on.
+        // The client opens no more streams, and takes no more of ours; open ones continue.
         self.protocol.pushes.ended = true;
         self.spend(budget::FRAME)
     }
@@ -166,5 +166,5 @@ impl Conn {
     }
 }
 
-/// Priorities of streams that are not open yet.
+/// Most priorities stored for streams that are not open yet.
 pub(super) const EARLY_PRIORITIES: usize = 32;

@@ -97,7 +97,7 @@ impl Conn {
     }
 }
 
-/// Fields that belong to a connection of HTTP/1 (RFC 9113 section 8.2.2).
+/// Fields of an HTTP/1 connection (RFC 9113 section 8.2.2).
 #[inline]
 fn is_of_connection(id: FieldId) -> bool {
     matches!(
@@ -120,5 +120,5 @@ fn indexing(id: FieldId, value: &[u8]) -> Indexing {
 const NAME_BYTES: usize = 64;
 /// Longer values are not worth a place in the table.
 const LONG_VALUE_BYTES: usize = 512;
-/// Capacity that is kept for the next block.
+/// Capacity kept for the next block.
 const KEEP_BYTES: usize = 4096;

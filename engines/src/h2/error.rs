@@ -4,10 +4,11 @@ use crate::hpack;
 use crate::mux::{Codes, protocol_error};
 
 errors! {
-    /// One way a peer breaks HTTP/2; all of them end the connection.
+    /// A peer's violation of HTTP/2; all of them end the connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProtocolError {
-        /// The connection does not begin with the preface (RFC 9113 section 3.4). That SETTINGS come next is not insisted on.
+        /// The connection does not begin with the preface (RFC 9113 section 3.4). A SETTINGS frame next is not
+        /// required.
         BadPreface = "client sent invalid http2 preface",
         /// A frame is longer than allowed, or its length is none of its kind's.
         FrameSize = "client sent frame with incorrect length",
@@ -41,7 +42,7 @@ errors! {
         Closed = "client closed the connection inside of a response",
         /// A header block longer than the limit, or in too many frames.
         HeaderFlood = "client sent too large header block",
-        /// More frames that cost work and bring nothing than the budget allows.
+        /// More frames without progress than the budget allows.
         Flood = "http2 flood detected",
     }
 }

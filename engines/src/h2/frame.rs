@@ -141,7 +141,7 @@ pub(super) const END_STREAM: u8 = 1;
 pub(super) const ACK: u8 = 1;
 pub(super) const END_HEADERS: u8 = 4;
 pub(super) const PADDED: u8 = 8;
-/// Of HEADERS: five bytes of the former priorities come first.
+/// Flag of HEADERS: five bytes of the obsolete priorities come first.
 pub(super) const HAS_PRIORITY: u8 = 32;
 
 #[cfg(test)]

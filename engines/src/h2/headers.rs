@@ -1,4 +1,4 @@
-//! Header blocks of the peer: requests, trailers, and blocks that are decoded only because that changes the table.
+//! Header blocks of the peer: requests, trailers, and blocks decoded only for their changes of the table.
 //!
 //! Source: RFC 9113 sections 4.3, 6.2, 6.10, 8.1.
 
@@ -53,7 +53,7 @@ impl Conn {
         let early =
             !self.protocol.acknowledged && self.protocol.settings.preread_bytes < DEFAULT_WINDOW;
         if early && kind == BlockKind::Request && !head.has(frame::END_STREAM) {
-            // Its body may exceed a window that the peer does not know of yet.
+            // Its body may exceed a window not yet known to the peer.
             kind = BlockKind::Dropped(Some(error::REFUSED_STREAM));
         }
         self.last_stream = self.last_stream.max(id);
@@ -124,8 +124,8 @@ impl Conn {
         Ok(())
     }
 
-    /// Abandons a header block that was not complete in time: its stream is reset, and the rest is dropped when it comes.
-    /// Returns the received part of an abandoned request, if no event has reported it.
+    /// Abandons a header block that was not complete in time: its stream is reset, and the rest is dropped on
+    /// arrival. Returns the received part of an abandoned request, if no event has reported it.
     pub fn give_up_block(&mut self) -> Option<Box<RequestHead>> {
         let unfinished = self.unfinished();
         let (id, is_request) = match &mut self.protocol.block {
@@ -140,7 +140,7 @@ impl Conn {
             },
         };
         if !is_request && self.streams.get(id).is_none() {
-            // Its trailers began to come, and the stream was reset for another reason meanwhile.
+            // Its trailers had begun when the stream was reset for another reason.
             return None;
         }
         self.last_stream = self.last_stream.max(id);
@@ -274,7 +274,7 @@ impl Conn {
     }
 }
 
-/// Takes the cost of a CONTINUATION from the budget, and counts it if it is short and does not end its header block: past
+/// Charges a CONTINUATION to the budget. Short ones that do not end their header block are counted: past
 /// [`MAX_SHORT_CONTINUATIONS`] the connection ends, however large its budget.
 pub(super) fn spend_piece(
     short_pieces: &mut u8,
@@ -327,10 +327,10 @@ fn decode(
     Ok(())
 }
 
-/// CONTINUATION frames of one header block that may bring fewer than [`budget::USEFUL_BYTES`] each without ending it. A peer
-/// that splits a block does so because it does not fit in a frame.
+/// Most CONTINUATION frames of one header block with fewer than [`budget::USEFUL_BYTES`] each that do not end it. A
+/// legitimate peer splits a block only because it does not fit in a frame.
 const MAX_SHORT_CONTINUATIONS: u8 = 99;
 /// Bytes by which a header block may exceed the limit of its fields: refused names and values are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
-/// Capacity that is kept for the next block of several frames.
+/// Capacity kept for the next block of several frames.
 pub(super) const KEEP_BYTES: usize = 4096;

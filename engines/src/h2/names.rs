@@ -1,9 +1,9 @@
-//! Names of well-known fields as HTTP/2 has them: in lower case, with their place in HPACK's static table.
+//! Names of well-known fields in HTTP/2's form: in lower case, with their index in HPACK's static table.
 
 use crate::hpack::Name;
 use crate::http::FieldId;
 
-/// The name of a field; none for those without a number.
+/// The name of a field; `None` for fields without a number.
 #[inline]
 pub(super) fn of(id: FieldId) -> Option<Name<'static>> {
     NAMES.get((id as usize).checked_sub(1)?).copied()

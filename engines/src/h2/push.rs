@@ -1,11 +1,11 @@
-//! Server push: a request that the server makes in the client's name, and answers on a stream of its own.
+//! Server push: a request that the server makes on the client's behalf, and answers on a stream of its own.
 //!
 //! A promise is sent on the stream of the request that it belongs to, before the head of that response. The
 //! promised request is then an [`Event::Head`] like any other, so that the driver need not distinguish it. Nothing
 //! is promised if the client disallows it, if its stream limit is reached, on a pushed stream, or once either side
 //! has announced the end of the connection.
 //!
-//! Absent: pushes on the client's behalf without a request of it, and methods other than GET.
+//! Absent: pushes without a request of the client, and methods other than GET.
 //!
 //! Source: RFC 9113 sections 5.1.2, 6.6, 8.4; the fields that nginx 1.24 copies.
 
@@ -20,9 +20,9 @@ use crate::mux::Priority;
 /// Push state of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Pushes {
-    /// The client takes them (SETTINGS_ENABLE_PUSH).
+    /// The client accepts pushes (SETTINGS_ENABLE_PUSH).
     pub(super) allowed: bool,
-    /// Streams that the client takes at a time (SETTINGS_MAX_CONCURRENT_STREAMS).
+    /// The client's limit of open pushed streams (SETTINGS_MAX_CONCURRENT_STREAMS).
     pub(super) most: u32,
     /// The client announced that it takes no further stream (GOAWAY).
     pub(super) ended: bool,
@@ -43,7 +43,7 @@ impl Default for Pushes {
 }
 
 impl Conn {
-    /// Whether a push on this stream could be promised now, if there is room for one more.
+    /// Whether a push on this stream is possible now, if there is room for one more.
     #[must_use]
     pub fn may_push(&self, parent: u32) -> bool {
         let pushes = &self.protocol.pushes;
@@ -57,8 +57,8 @@ impl Conn {
     /// Promises `GET target` on the stream of a request that has no response head yet; `head` is that request.
     /// Returns the length of the promise on the wire, in bytes; 0 if it is not made.
     ///
-    /// A target is a path with its query. One that is none, or is too long, is not promised, nor is any with a request that
-    /// has a fault.
+    /// A target is a path with its query. Nothing is promised for another or too long target, or with a request
+    /// that has a fault.
     pub fn push(&mut self, parent: u32, target: &[u8], head: &RequestHead) -> u64 {
         let (Some(host), true) = (head.field(FieldId::Host), is_target(target)) else {
             return 0;
@@ -115,7 +115,7 @@ impl Conn {
         }
     }
 
-    /// The promised request as it would be if the client had made it.
+    /// Opens the promised request as if the client had made it.
     fn open_pushed(
         &mut self,
         id: u32,
@@ -171,13 +171,13 @@ impl Conn {
     }
 }
 
-/// Whether it is a path, with or without a query, as a request line could have it.
+/// Whether it is a path, with or without a query, in the form of a request line.
 fn is_target(target: &[u8]) -> bool {
     let odd = |byte: &u8| *byte <= b' ' || *byte == 0x7f || *byte == b'#';
     target.first() == Some(&b'/') && target.len() <= MAX_TARGET_BYTES && !target.iter().any(odd)
 }
 
-/// Fields that a promised request takes from the request that it belongs to.
+/// Fields copied from the original to the promised request.
 const COPIED: [(FieldId, &[u8]); 3] = [
     (FieldId::AcceptEncoding, b"accept-encoding"),
     (FieldId::AcceptLanguage, b"accept-language"),
@@ -185,7 +185,7 @@ const COPIED: [(FieldId, &[u8]); 3] = [
 ];
 /// Longest target that is promised: an eighth of the limit that nginx's integers set for a field.
 pub(super) const MAX_TARGET_BYTES: usize = 256 << 10;
-/// The last number that a promised stream can have.
+/// The last possible number of a promised stream.
 pub(super) const LAST_PUSH: u32 = frame::MAX_STREAM - 1;
 /// RFC 9218 section 4.1.
 const LEAST_URGENCY: u8 = 7;

@@ -61,7 +61,7 @@ impl Conn {
         }
     }
 
-    /// A frame on a stream that is not in the table: whether it may be dropped.
+    /// Returns whether a frame on a stream absent from the table may be dropped.
     pub(super) fn absent(&self, id: u32) -> Result<(), ProtocolError> {
         if id > self.last_stream || id.is_multiple_of(2) {
             return Err(ProtocolError::BadStreamNumber);
@@ -153,13 +153,13 @@ impl Conn {
         Ok(())
     }
 
-    /// Body bytes have been used up: the peer may send as many again.
+    /// Body bytes have been consumed: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
         let window_bytes = u64::from(self.protocol.settings.preread_bytes);
         let Some(stream) = self.streams.get(id) else {
             return;
         };
-        // After the response nothing more is allowed than has been.
+        // After the response the window is not opened further.
         if stream.state.is_received() || !stream.is_running() {
             return;
         }

@@ -1,7 +1,7 @@
 //! From the fields of a header block to a request head.
 //!
-//! A request that breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is reset
-//! after that. One that exceeds a limit, or is wrong in a way that HTTP/1 knows as well, is answered only. Fields
+//! A request that breaks HTTP/2's rules for messages is `malformed`: it is answered with 400, and its stream is
+//! reset after that. One that exceeds a limit, or has a fault that HTTP/1 knows as well, is only answered. Fields
 //! beyond the limits are not stored, so a block that refers to one long entry again and again costs no memory.
 //!
 //! Source: RFC 9113 section 8.
@@ -110,7 +110,7 @@ impl<'a> Builder<'a> {
         self.fail(fault);
     }
 
-    /// Notes that the request is malformed, with the message about the first fault.
+    /// Records that the request is malformed, with the message about the first fault.
     #[cold]
     fn broken(&mut self, message: &[u8]) {
         if self.common.fault.is_none() {
@@ -137,7 +137,7 @@ impl<'a> Builder<'a> {
             .into();
     }
 
-    /// The part of a head that has come, if the rest does not: it has no request line, as in nginx.
+    /// The received part of a head that remains incomplete: it has no request line, as in nginx.
     #[cold]
     pub(super) fn unfinished(mut self) -> Box<RequestHead> {
         self.common.end(Version::Http2);

@@ -11,7 +11,7 @@ pub struct Settings {
     pub max_concurrent_streams: u32,
     /// `http2_max_concurrent_pushes`.
     pub max_concurrent_pushes: u32,
-    /// `http2_body_preread_size`: request body bytes of a stream that are taken before anybody reads them.
+    /// `http2_body_preread_size`: request body bytes of a stream accepted before the body is read.
     pub preread_bytes: u32,
     /// `large_client_header_buffers`: bytes of one field, name and value.
     pub field_bytes: usize,
@@ -23,7 +23,7 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: `_` is a valid byte of a field name.
     pub underscores_in_headers: bool,
-    /// `http2_abuse_budget`: frames that cost work and bring nothing, before the connection ends.
+    /// `http2_abuse_budget`: frames without progress before the connection ends.
     pub abuse_budget: u32,
     /// `http2_header_table_size`: bytes of the dynamic table, of each direction.
     pub header_table_bytes: usize,
@@ -119,5 +119,5 @@ pub(super) const NO_RFC7540_PRIORITIES: u16 = 9;
 
 /// Windows before any setting (RFC 9113 section 6.9.2).
 pub(super) const DEFAULT_WINDOW: u32 = 65_535;
-/// Largest frame before any setting, and the largest that is taken.
+/// Largest frame before any setting, and the largest accepted one.
 pub(super) const FRAME_BYTES: usize = 1 << 14;

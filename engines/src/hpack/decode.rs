@@ -4,7 +4,7 @@ use super::dynamic::Table;
 use super::statics::STATIC;
 use super::{huffman, integer};
 
-/// How a header block breaks HPACK, each the end of the connection (RFC 9113 section 4.3).
+/// A violation of HPACK by a header block; each ends the connection (RFC 9113 section 4.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
     /// The block ends inside of a field.
@@ -17,7 +17,7 @@ pub enum Fault {
     BadHuffman,
     /// A table size above the announced limit, or one after a field.
     BadTableSize,
-    /// The table size had to be lowered at the beginning of this block and was not.
+    /// The table size had to be reduced at the beginning of this block and was not.
     MissingTableSize,
 }
 
@@ -65,7 +65,7 @@ impl<N: Copy + Default> Decoder<N> {
     /// Decodes one block and passes each field to `sink`.
     ///
     /// # Errors
-    /// The block breaks HPACK; the connection cannot go on, since the tables differ now.
+    /// The block breaks HPACK; the connection cannot continue, since the tables differ now.
     pub fn decode(
         &mut self,
         block: &[u8],

@@ -55,7 +55,7 @@ impl<N> Table<N> {
         }
     }
 
-    /// Size of the entries (RFC 7541 section 4.1), bytes: about the memory that they take.
+    /// Size of the entries (RFC 7541 section 4.1), bytes: about their memory.
     pub(super) fn size_bytes(&self) -> usize {
         self.size_bytes
     }
@@ -70,7 +70,7 @@ impl<N> Table<N> {
         self.evict(0);
     }
 
-    /// Adds an entry; one that is larger than the table empties it (RFC 7541 section 4.4).
+    /// Adds an entry; one larger than the table empties it (RFC 7541 section 4.4).
     pub(super) fn add(&mut self, name: &[u8], value: &[u8], note: N) {
         let needed = name.len() + value.len() + ENTRY_OVERHEAD_BYTES;
         // The name may refer to an entry about to be evicted: it is copied first.
@@ -86,7 +86,7 @@ impl<N> Table<N> {
         });
     }
 
-    /// The entry of an index that counts from 0, the latest.
+    /// The entry of an index; 0 is the latest.
     #[inline]
     pub(super) fn at(&self, index: usize) -> Option<&Entry<N>> {
         self.entries.get(index)

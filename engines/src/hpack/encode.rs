@@ -30,7 +30,7 @@ pub struct Name<'a> {
 }
 
 impl<'a> Name<'a> {
-    /// Looks a name up; for names that are known beforehand this is done when the program is compiled.
+    /// Looks a name up; constant names are looked up at compile time.
     #[must_use]
     pub const fn new(text: &'a [u8]) -> Self {
         Self {
@@ -58,11 +58,11 @@ struct Note {
 #[derive(Debug)]
 pub struct Encoder {
     table: Table<Note>,
-    /// Most bytes we use, whatever the peer allows.
+    /// Our own limit, bytes, regardless of the peer's.
     own_max_bytes: usize,
     /// The table size was changed since the last block: the smallest one and the last one.
     resized: Option<(usize, usize)>,
-    /// By a hash of name and value: the numbers of the entries that were added last.
+    /// By a hash of name and value: the numbers of the entries added last.
     slots: [[u64; WAYS]; SLOTS],
     huffman: bool,
     /// Number of changes and announcements of the table's size.
@@ -162,7 +162,7 @@ impl Encoder {
         self.unknown(hash, name, value, indexing, out);
     }
 
-    /// Appends a field that the dynamic table does not have.
+    /// Appends a field that is not in the dynamic table.
     fn unknown(
         &mut self,
         hash: u32,
@@ -197,7 +197,7 @@ impl Encoder {
         self.text(value, out);
     }
 
-    /// The index of a pair that is in the dynamic table.
+    /// The index of a pair in the dynamic table, if it is there.
     #[inline]
     fn known(&self, hash: u32, name: Name<'_>, value: &[u8]) -> Option<usize> {
         self.slots[hash as usize % SLOTS].iter().find_map(|number| {
@@ -228,7 +228,7 @@ impl Encoder {
     }
 }
 
-/// A hash that need not withstand anybody: the fields are the server's own, and a collision costs bytes only.
+/// A hash that need not resist attacks: the fields are the server's own, and a collision only costs bytes.
 #[inline]
 fn hash(name: Name<'_>, value: &[u8]) -> u32 {
     let seed = match name.index {
@@ -245,7 +245,7 @@ fn mix(seed: u64, text: &[u8]) -> u64 {
     let hash = words
         .iter()
         .fold(seed, |hash, word| step(hash, u64::from_le_bytes(*word)));
-    // The last bytes: again some of those before, which saves taking them one by one.
+    // The last bytes overlap those before, which avoids a loop over single bytes.
     let last = match (text.last_chunk(), text.last_chunk(), tail) {
         (Some(eight), ..) => u64::from_le_bytes(*eight),
         (None, Some(four), _) => u64::from(u32::from_le_bytes(*four)) ^ first_bytes(text) << 32,

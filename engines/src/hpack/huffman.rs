@@ -1,7 +1,7 @@
 //! The Huffman code of HPACK.
 //!
-//! The code is canonical: the lengths of the codes alone determine it, and they are all that is written down here. A byte
-//! at a time is looked up while codes are short; longer ones are found by the first code of each length.
+//! The code is canonical: the lengths of its codes determine it, and only they are stored here. Short codes are
+//! looked up a byte at a time; longer ones are found by the first code of each length.
 //!
 //! Source: RFC 7541 section 5.2, appendix B.
 

@@ -5,7 +5,7 @@
 pub(super) enum Broken {
     /// The bytes end first.
     Truncated,
-    /// It is larger than any length or index can be.
+    /// It is larger than any valid length or index.
     TooLong,
 }
 

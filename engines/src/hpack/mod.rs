@@ -1,11 +1,11 @@
 //! HPACK: header compression of HTTP/2, both directions.
 //!
-//! A header block enters [`Decoder::decode`] whole and leaves as names and values; fields enter [`Encoder::field`] and
-//! leave as bytes of a header block. Both keep a dynamic table for the life of a connection, so blocks must pass in the
-//! order of the wire.
+//! A complete header block enters [`Decoder::decode`] and leaves as names and values; fields enter
+//! [`Encoder::field`] and leave as bytes of a header block. Both keep a dynamic table for the life of a connection,
+//! so blocks must pass in the order of the wire.
 //!
-//! Limits: the size of the dynamic table (the sum of names, values and 32 bytes an entry), and whatever the caller's
-//! sink refuses; nothing is allocated by a length that the block merely claims.
+//! Limits: the size of the dynamic table (the sum of names, values and 32 bytes an entry), and the limits of the
+//! caller's sink; no allocation follows a length that the block merely claims.
 //!
 //! Absent: the meaning of fields, and frames. Source: RFC 7541.
 

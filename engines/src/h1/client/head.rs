@@ -5,7 +5,7 @@
 //! odd bytes are kept, a line without a colon is a field without a value, a second status line is
 //! skipped. Stricter: a NUL or CR anywhere, a status below 100 and ambiguous framing are refused.
 //!
-//! Heads of CGI (`crate::cgi`) are read here, too: they have no status line, or may have one ([`FirstLine`]).
+//! Heads of CGI (`crate::cgi`) are read here, too: they have no status line, or an optional one ([`FirstLine`]).
 //!
 //! Source: RFC 9112 sections 2 to 6; nginx's leniencies.
 
@@ -62,7 +62,7 @@ pub(crate) struct Parsed {
 enum HeadLine {
     /// The empty line: the head is complete.
     End,
-    /// One more status line, which some servers send.
+    /// A further status line, as sent by some servers.
     Skipped,
     /// A field, as ranges of the line.
     Field {
@@ -100,13 +100,13 @@ impl ResponseParser {
         self.size_bytes = 0;
     }
 
-    /// Whether no byte of a head has been seen.
+    /// Whether no byte of a head has been received.
     pub(crate) fn is_fresh(&self) -> bool {
         self.size_bytes == 0 && self.searched == 0
     }
 
-    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns how many
-    /// bytes are consumed, and whether the head is complete.
+    /// Parses the lines at the start of `input`, which begins with the bytes not consumed before. Returns the
+    /// number of consumed bytes, and whether the head is complete.
     pub(crate) fn advance(&mut self, input: &[u8]) -> Result<(usize, bool), ProtocolError> {
         let mut at = 0;
         let done = loop {
@@ -184,7 +184,7 @@ impl ResponseParser {
         self.check_bytes(part)
     }
 
-    /// Whether a line that begins so is read as a field; a part of a name may still become a status line.
+    /// Whether a line with this beginning is read as a field; a part of a name may still become a status line.
     fn is_field(&self, part: &[u8]) -> bool {
         let is_either = self.first_line == FirstLine::Either;
         self.in_fields || (is_either && !part.starts_with(&PREFIX[..NAME_BYTES]))
@@ -309,7 +309,7 @@ fn quick_field(text: &[u8]) -> Option<QuickField> {
     })
 }
 
-/// Parses a line after the first, which may be the beginning of one.
+/// Parses a line after the first, or the beginning of one.
 #[inline]
 fn field_line(line: &[u8]) -> Result<HeadLine, Fault> {
     if line.is_empty() {

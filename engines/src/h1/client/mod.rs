@@ -1,7 +1,7 @@
 //! HTTP/1.1 and HTTP/1.0 on one connection, client role.
 //!
-//! One exchange at a time: the next request is taken when the response before it, and the body of its own request, are
-//! complete. Exchanges are numbered from 1.
+//! One exchange at a time: the next request is accepted when the previous response, and the body of its request,
+//! are complete. Exchanges are numbered from 1.
 //!
 //! Requests are sent as the caller writes them; their fields determine the framing of the body.
 //! Responses are read with nginx's leniencies as long as they are unambiguous: a body has one
@@ -9,8 +9,8 @@
 //! fields, verbatim. The driver decides whether the end of the connection ends a body, since TLS
 //! can tell a real end from a forged one.
 //!
-//! A response may end before its request has. The connection is then of no further use, unless the rest of the request is
-//! sent all the same. Bytes behind a response leave it whole, and end the connection.
+//! A response may end before its request has. The connection then cannot be reused, unless the rest of the request
+//! is still sent. Bytes behind a response leave it intact, and end the connection.
 //!
 //! A tunnel has two ends: the server's is reported as the end of the exchange, ours is [`Client::end`]. Either
 //! direction continues after the end of the other.
@@ -77,7 +77,7 @@ enum Receiving {
 /// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sending {
-    /// `left` is never 0, unless there is no byte of the body at all.
+    /// `left` is never 0, unless the body is empty.
     Counted {
         left: u64,
     },

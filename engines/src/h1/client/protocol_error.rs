@@ -20,7 +20,7 @@ pub enum ProtocolError {
     EarlyHintsInHttp10,
     /// More interim responses than the limit.
     TooManyInterim,
-    /// 101 without a request for it, or before that was sent whole.
+    /// 101 without a request for it, or before the request was sent completely.
     UnaskedUpgrade,
     /// Bytes after a body with a length; the response is complete.
     DataAfterLength,
@@ -30,7 +30,7 @@ pub enum ProtocolError {
     Unasked,
     /// The server has closed its side before it answered.
     NoResponse,
-    /// The server has closed its side inside of a response.
+    /// The server has closed its side within a response.
     Truncated,
 }
 

@@ -141,7 +141,7 @@ impl Client {
         }
     }
 
-    /// Consumes the heads at the start of the input; returns how many bytes.
+    /// Consumes the heads at the start of the input; returns the number of bytes.
     fn advance_heads(&mut self, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() && matches!(self.protocol.receiving, Receiving::Head) {

@@ -58,7 +58,7 @@ fn encode<'a>(
     let mut framing = Framing::default();
     let mut connection = ConnectionOptions::default();
     for (id, name, value) in fields {
-        // The request line is complete at the first field that is not of it.
+        // The request line is complete at the first regular field.
         match name {
             b":method" if !begun => method = value,
             b":path" if !begun => target = value,
@@ -162,7 +162,7 @@ const fn version(options: RequestOptions) -> Version {
 /// Whether every reader takes this as a name. It need not be a token: odd names of client fields
 /// are passed on if the configuration permits them.
 fn is_name(name: &[u8]) -> bool {
-    // Without a way out of the loop the compiler takes many bytes at a time.
+    // Without an early exit from the loop the compiler vectorizes it.
     let bad = |byte: &u8| *byte <= b' ' || *byte == 0x7f || *byte == b':';
     !name.is_empty() && !name.iter().fold(false, |any, byte| any | bad(byte))
 }

@@ -3,7 +3,7 @@
 use super::Conn;
 
 impl Conn {
-    /// Bytes of memory that the connection refers to, about: received bytes, the next head, output.
+    /// Approximate memory of the connection, bytes: received bytes, the next head, output.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         self.buffer.capacity()

@@ -76,7 +76,7 @@ impl Client {
         self.protocol.settled
     }
 
-    /// Announces to the server that no request follows; exchanges in progress go on.
+    /// Announces to the server that no request follows; exchanges in progress continue.
     pub fn end(&mut self) {
         if self.close() {
             Http2Frames::put_goaway(&mut self.out, 0, None);

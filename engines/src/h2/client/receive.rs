@@ -1,4 +1,4 @@
-//! Reads frames of the server, and handles those that only HTTP/2 has.
+//! Reads frames of the server, and handles those specific to HTTP/2.
 //!
 //! Source: RFC 9113 sections 5.1, 6 and 8.1.
 
@@ -113,7 +113,7 @@ impl Client {
         }
     }
 
-    /// Decodes a block only because that changes the table.
+    /// Decodes a block only for its changes of the table.
     fn dropped(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
         let result = self.protocol.decoder.decode(bytes, |_, _| {});
         result.map_err(ProtocolError::Compression)
@@ -206,7 +206,7 @@ impl Client {
         if std::mem::replace(&mut protocol.settled, true) {
             self.spend(budget::FRAME)?;
         } else {
-            // Until then there was no limit; a server that names none has none.
+            // Until then there was no limit; without this setting there is none.
             self.max_streams = usize::MAX;
         }
         let protocol = &mut self.protocol;
@@ -214,7 +214,7 @@ impl Client {
         let window = settings::take(payload, &mut protocol.encoder, frame_bytes, |setting| {
             match setting {
                 Setting::MaxConcurrentStreams(most) => self.max_streams = most as usize,
-                // RFC 9113 section 6.5.2: a server must not offer to take pushes.
+                // RFC 9113 section 6.5.2: a server must not enable pushes.
                 Setting::EnablePush(true) => return Err(ProtocolError::BadSetting),
                 _ => {}
             }

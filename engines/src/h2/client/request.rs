@@ -59,7 +59,7 @@ impl Client {
         Ok(id)
     }
 
-    /// Ends a request's body with a trailer section; fields that cannot be sent are left out.
+    /// Ends a request's body with a trailer section; unsendable fields are left out.
     pub fn send_trailers(&mut self, id: u32, trailers: &Fields) {
         let fits = |name: &[u8], value: &[u8]| is_token(name) && is_sendable(value);
         let fields = trailers.fields.iter().filter_map(|field| {
