@@ -1,9 +1,9 @@
 //! Protocol engines of firstbyte: bytes to meaning and back.
 //!
-//! An engine takes received bytes and returns events; it takes responses and returns bytes to send. Nothing here reads
-//! a clock, opens a socket or a file, starts a thread or keeps a global: the driver does all of that, which is why
-//! every engine can be fuzzed and run under a virtual clock. `clippy.toml` of this crate forbids the functions that
-//! would break the rule.
+//! An engine takes received bytes and returns events; it takes responses and returns bytes to send. Nothing here
+//! reads a clock, opens a socket or a file, starts a thread or keeps a global: the driver does all of that, which
+//! is why every engine can be fuzzed and run under a virtual clock. `clippy.toml` of this crate forbids functions
+//! that would break the rule.
 //!
 //! Time is an argument, `now_ms`, of the calls that need it: milliseconds of a clock that does not go back. If no
 //! such call is due, `tick(now_ms)` advances time. An engine with timers returns the time of the next one; the
@@ -13,7 +13,7 @@
 //! - [`client`]: the common part of all engines in the client role.
 //! - [`beacon`]: measurements of page views.
 //! - [`cgi`]: responses as CGI has them.
-//! - [`scgi`], [`uwsgi`]: requests of these, client role.
+//! - [`scgi`], [`uwsgi`]: requests of these protocols, client role.
 //! - [`dns`]: names to addresses, client role.
 //! - [`fcgi`]: FastCGI, client role.
 //! - [`h1`]: HTTP/1.1, HTTP/1.0 and HTTP/0.9, server role; HTTP/1.1 and HTTP/1.0, client role.

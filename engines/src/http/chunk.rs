@@ -7,7 +7,7 @@ use std::rc::Rc;
 /// An open file, carried by engines and read only by the driver.
 pub type FileHandle = Rc<OwnedFd>;
 
-/// A range of a file that is sent as it is.
+/// A range of a file, sent verbatim.
 #[derive(Clone, Debug)]
 pub struct FileRange {
     /// The file.
@@ -32,7 +32,7 @@ impl SharedBytes {
     /// The bytes from `begin` to `end` of shared memory.
     ///
     /// # Panics
-    /// The memory has no such range, or 4 GiB and more, which no cache holds.
+    /// The memory has no such range, or 4 GiB and more, which exceeds any cache.
     #[inline]
     #[must_use]
     pub fn part(bytes: &Rc<[u8]>, begin: usize, end: usize) -> Self {
@@ -68,7 +68,7 @@ impl From<Rc<[u8]>> for SharedBytes {
     /// All of the bytes.
     ///
     /// # Panics
-    /// With 4 GiB or more, which no cache holds.
+    /// With 4 GiB or more, which exceeds any cache.
     #[inline(always)] // Each file that is kept comes through here.
     fn from(bytes: Rc<[u8]>) -> Self {
         let len = u32::try_from(bytes.len()).expect("no cache holds a body of 4 GiB");
@@ -145,8 +145,8 @@ impl Chunk {
         }
     }
 
-    /// Keeps the first `len` bytes and returns the rest, if there is one. However often a piece is split, each of its
-    /// bytes is copied a few times at most.
+    /// Keeps the first `len` bytes and returns the rest, if any. However often a piece is split, each of its bytes
+    /// is copied a few times at most.
     #[must_use]
     #[inline]
     pub fn split_off(&mut self, len: u64) -> Option<Self> {
@@ -169,7 +169,7 @@ impl Chunk {
                 Self::Owned(bytes.split_off(at))
             }
             Self::Owned(bytes) => {
-                // A peer that takes a few bytes at a time must not have the rest copied each time.
+                // The rest must not be copied each time for a peer that reads a few bytes at a time.
                 let all: Rc<[u8]> = std::mem::take(bytes).into();
                 let mut front = SharedBytes::from(all);
                 let rest = front.split_off(at as u32);
@@ -190,7 +190,7 @@ impl Chunk {
         })
     }
 
-    /// The first `len` bytes of the piece; all of it if it is not longer.
+    /// The first `len` bytes of the piece, or the whole piece if it is shorter.
     #[must_use]
     pub fn truncated(self, len: u64) -> Self {
         if self.len() <= len {
@@ -214,7 +214,7 @@ impl Chunk {
 }
 
 impl From<Rc<[u8]>> for Chunk {
-    /// Shared bytes; see [`SharedBytes`] for how many.
+    /// Shared bytes; see [`SharedBytes`] for the limit.
     #[inline]
     fn from(bytes: Rc<[u8]>) -> Self {
         Self::Shared(bytes.into())

@@ -22,8 +22,8 @@ pub struct Civil {
     pub weekday: u8,
 }
 
-/// `unix_s` as an IMF-fixdate, "Sun, 06 Nov 1994 08:49:37 GMT". Times before
-/// 1970 and after 9999 are sent as the first and last that fit, as nginx does.
+/// `unix_s` as an IMF-fixdate, "Sun, 06 Nov 1994 08:49:37 GMT". Times before 1970 and after 9999 are clamped to the
+/// first and last valid one, as in nginx.
 #[must_use]
 pub fn http_date(unix_s: i64) -> [u8; 29] {
     let time = civil(unix_s.clamp(0, LAST_SECOND));
@@ -223,8 +223,7 @@ fn days_in_month(year: i64, month: u8) -> u8 {
     }
 }
 
-/// Days from 1970-01-01 to the date. Years begin in March here, so that the
-/// leap day is the last day of a year.
+/// Days from 1970-01-01 to the date. Years begin in March here, so that the leap day is the last day of a year.
 fn day_number(year: i64, month: u8, day: u8) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let month_from_march = i64::from((month + 9) % 12);

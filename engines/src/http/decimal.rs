@@ -18,9 +18,9 @@ pub fn push_decimal(out: &mut Vec<u8>, number: u64) {
     out.extend_from_slice(decimal(number, &mut [0; 20]));
 }
 
-/// Reads decimal digits, at least one, as a number of a type that holds it.
+/// Reads decimal digits, at least one, as a number; `None` if it exceeds the type.
 ///
-/// Unlike `str::parse` it takes no `+`: the grammars of HTTP have digits alone (RFC 9110, sections 8.6 and 10.2.3).
+/// Unlike `str::parse` it rejects `+`: the grammars of HTTP permit only digits (RFC 9110, sections 8.6 and 10.2.3).
 pub fn parse_decimal<T: TryFrom<u64>>(text: &[u8]) -> Option<T> {
     if text.is_empty() {
         return None;

@@ -1,7 +1,7 @@
 //! Percent-escaping and HTML-escaping of text for URIs and pages.
 //!
-//! The sets of escaped bytes are nginx's (`ngx_escape_uri`), because responses
-//! and upstream requests built from them must come out the same.
+//! The sets of escaped bytes are nginx's (`ngx_escape_uri`), because responses and upstream requests built from
+//! them must be equal.
 
 /// Which bytes [`escape`] replaces by `%XX`. All kinds but the last
 /// two and `Memcached` replace controls, DEL and everything above 0x7f as well.
@@ -19,8 +19,8 @@ pub enum Escape {
     Memcached,
     /// The URL of a page that refreshes itself: space ``"'<>\^`{|~``.
     Refresh,
-    /// `Location`, which is a URI already: controls, DEL and `\`, which browsers leave out or take for a slash. Bytes
-    /// above stay.
+    /// `Location`, which is a URI already: controls, DEL and `\`, which browsers drop or read as a slash. Bytes
+    /// above 0x7f stay.
     Location,
     /// The value of a field: CR, LF and NUL.
     LineEnds,
@@ -49,8 +49,7 @@ pub fn escape(src: &[u8], kind: Escape, out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Appends `src` to `out` with every valid `%XX` decoded; an invalid sequence
-/// is kept as it is.
+/// Appends `src` to `out` with every valid `%XX` decoded; an invalid sequence is kept verbatim.
 pub fn unescape(src: &[u8], out: &mut Vec<u8>) {
     out.reserve(src.len());
     let mut rest = src;

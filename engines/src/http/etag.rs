@@ -1,10 +1,10 @@
-//! Entity tags: whether one is in an If-Match or If-None-Match list.
+//! Entity tags: membership in an If-Match or If-None-Match list.
 //!
 //! Source: RFC 9110 sections 8.8.3 and 13.1; nginx's list rules.
 
-/// Returns whether `etag`, the value of the ETag field of the response, is in the list in `fields`. The fields of one name
-/// are one list (RFC 9110 section 5.3). With `weak` tags compare without `W/`, as for If-None-Match; else they must be equal
-/// byte for byte, as for If-Match.
+/// Returns whether `etag`, the value of the ETag field of the response, is in the list in `fields`. Several fields
+/// of one name are one list (RFC 9110 section 5.3). With `weak`, tags are compared without `W/`, as for
+/// If-None-Match; else they must be equal byte for byte, as for If-Match.
 ///
 /// "*" alone matches any tag, an empty one too. An empty `etag` (no ETag) matches nothing else.
 #[must_use]
@@ -50,7 +50,7 @@ fn strong_part(tag: &[u8]) -> &[u8] {
     }
 }
 
-/// Whether nothing but white space comes before the next comma or the end.
+/// Whether only white space precedes the next comma or the end.
 fn ends_entry(rest: &[u8]) -> bool {
     !matches!(rest.iter().find(|byte| !matches!(byte, b' ' | b'\t')), Some(byte) if *byte != b',')
 }

@@ -1,4 +1,4 @@
-//! Errors of a request, one variant for each, and the response status of each.
+//! Errors of a request: one variant for each, with its response status.
 //!
 //! [`Fault::status`] is the only place that maps an error to a response status; [`Fault::message`] is the text for
 //! the error log, worded like nginx's. An error always ends the connection after its response.
@@ -15,7 +15,7 @@ errors! {
         MethodTooLong = "client sent too long URI",
         /// The request line does not fit the header buffers.
         UriTooLong = "client sent too long URI",
-        /// The path cannot be decoded, or leaves the root.
+        /// The path cannot be decoded, or leads above the root.
         BadUri = "client sent invalid request",
         /// The version is malformed, or HTTP/0.9 is switched off.
         BadVersion = "client sent invalid request",

@@ -65,7 +65,7 @@ impl From<Option<Span>> for OptionalSpan {
     }
 }
 
-/// A field line: name, value, and which well-known name it is.
+/// A field line: name, value, and the number of a well-known name.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Field {
     /// The name as received or set, case kept.

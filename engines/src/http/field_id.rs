@@ -1,8 +1,7 @@
 //! Well-known field names as small numbers, so that the hot path compares bytes once.
 //!
-//! A name is found by its length, then by a compare without case; at most a
-//! handful of names share a length. Source: RFC 9110 section 18.4 and the
-//! fields nginx knows.
+//! A name is found by its length, then by a compare without case; at most a handful of names share a length.
+//! Source: RFC 9110 section 18.4 and the fields that nginx knows.
 
 /// Defines [`FieldId`] by its variants and the usual spelling of each name, in the order of their numbers.
 macro_rules! field_ids {

@@ -43,7 +43,7 @@ pub(crate) fn check_host(raw: &[u8]) -> Result<(usize, Option<u16>), BadHost> {
 
 /// The length of a name without its trailing dot, and the rest behind the name.
 fn registered_name(raw: &[u8]) -> Result<(usize, &[u8]), BadHost> {
-    // The classes that the next byte may have: after a dot, no second one.
+    // Permitted classes of the next byte: a dot must not follow a dot.
     let mut allowed = INSIDE | DOT;
     let mut end = 0;
     for &byte in raw {

@@ -1,9 +1,8 @@
 //! Queue of output, in order: runs of bytes, shared memory and file ranges.
 //!
-//! Small pieces are copied into one byte run, so that a response head and a
-//! small body are one contiguous write; large pieces are kept as they are and
-//! never copied. Bytes enter by `push*`, leave by `front`, `slices` and
-//! `advance`. The driver reads files; this type only carries their ranges.
+//! Small pieces are copied into one byte run, so that a response head and a small body are one contiguous write;
+//! large pieces are never copied. Bytes enter by `push*`, leave by `front`, `slices` and `advance`. The driver
+//! reads files; this type only stores their ranges.
 
 use super::{Chunk, FileRange};
 use std::collections::VecDeque;
@@ -12,7 +11,7 @@ use std::io::IoSlice;
 /// Bytes and file ranges waiting to be sent, in order.
 #[derive(Debug, Default)]
 pub struct OutputQueue {
-    /// All copied bytes in order; the first `run_sent` of them are gone.
+    /// All copied bytes in order; the first `run_sent` of them were sent.
     run: Vec<u8>,
     run_sent: usize,
     pieces: VecDeque<Piece>,
@@ -32,7 +31,7 @@ pub enum Front<'a> {
 enum Piece {
     /// The next bytes of the run: how many.
     Run(usize),
-    /// Memory that is not copied, and how many of its bytes are gone.
+    /// Memory that is not copied, and the number of its sent bytes.
     Memory(Chunk, usize),
     File(FileRange),
 }
@@ -98,8 +97,7 @@ impl OutputQueue {
         }
     }
 
-    /// Moves everything of `other` to the end of this one; a swap if this one
-    /// is empty.
+    /// Moves all pieces of `other` to the end of this queue; a swap if this one is empty.
     pub fn append(&mut self, other: &mut Self) {
         if self.is_empty() {
             self.clear();
@@ -136,7 +134,7 @@ impl OutputQueue {
         self.len = 0;
     }
 
-    /// Releases memory not needed for queued data, which may wait for long; large pieces are copied for that.
+    /// Releases memory not needed for queued data, which may wait for long; that copies large pieces.
     pub fn shrink(&mut self) {
         self.run.drain(..self.run_sent);
         self.run_sent = 0;
@@ -159,7 +157,7 @@ impl OutputQueue {
         })
     }
 
-    /// The bytes of the queue, if one piece of memory is all that it holds.
+    /// The bytes of the queue, if it holds a single piece of memory.
     pub fn only_bytes(&self) -> Option<&[u8]> {
         match self.front()? {
             Front::Bytes(bytes) if self.pieces.len() == 1 => Some(bytes),
@@ -167,7 +165,7 @@ impl OutputQueue {
         }
     }
 
-    /// Fills `out` with the memory pieces up to the first file piece and returns how many were filled.
+    /// Fills `out` with the memory pieces up to the first file piece and returns the number of filled slices.
     pub fn slices<'a>(&'a self, out: &mut [IoSlice<'a>]) -> usize {
         let mut at = self.run_sent;
         let mut filled = 0;
@@ -217,9 +215,8 @@ impl OutputQueue {
         }
     }
 
-    /// Replaces the first file piece by bytes that `read` appends to the run.
-    /// `read` gets the range and must append exactly its length, or fail; on
-    /// failure everything is as before. Without a file piece nothing happens.
+    /// Replaces the first file piece by bytes that `read` appends to the run. `read` gets the range and must append
+    /// exactly its length, or fail; on failure the queue is unchanged. Without a file piece there is no effect.
     ///
     /// # Errors
     /// Those of `read`.
@@ -308,7 +305,7 @@ impl OutputQueue {
 }
 
 impl Piece {
-    /// Drops up to `n` bytes from the front and returns how many.
+    /// Drops up to `n` bytes from the front and returns the number.
     fn take(&mut self, n: u64) -> u64 {
         match self {
             Self::Run(len) => {

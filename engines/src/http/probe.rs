@@ -19,7 +19,7 @@ pub struct ProbeEvent {
     pub head_us: u64,
 }
 
-/// Names of events, in the order in which they happen.
+/// Names of events, in chronological order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Point {
     /// The connection was accepted.
@@ -42,7 +42,7 @@ pub enum Point {
     Sent,
     /// The client acknowledged the first byte.
     Acknowledged,
-    /// The acknowledgement is late for this reason, or came in time.
+    /// The acknowledgement is late for this reason, or was on time.
     Stall(Option<Stall>),
     /// The exchange ended.
     End,

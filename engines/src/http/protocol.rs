@@ -1,4 +1,4 @@
-//! Protocols that clients speak, their names, and the versions of their messages.
+//! Protocols of clients, their names, and the versions of their messages.
 //!
 //! One row per protocol for all other code: the parameter of `listen`, the name in ALPN, the name in metrics.
 //! Absent: engines, and their settings.
@@ -27,7 +27,7 @@ struct Names {
     listen: Option<&'static str>,
 }
 
-/// The names of a protocol that is not chosen by name.
+/// The names of a protocol that is not selected by name.
 const fn http(protocol: Protocol, version: Version, metric: &'static str) -> Names {
     Names {
         protocol,
@@ -158,7 +158,7 @@ impl Protocols {
 /// The version of a request, ordered from old to new.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Version {
-    /// HTTP/0.9: one request line, a body for an answer, no head.
+    /// HTTP/0.9: a request line only, and a body without a head as answer.
     Http09,
     /// HTTP/1.0.
     Http10,
@@ -191,7 +191,7 @@ impl Version {
         matches!(self, Self::Http2 | Self::Http3)
     }
 
-    /// Whether a request begins with a line that names its method and target; the header block of later protocols has both.
+    /// Whether a request begins with a line of method and target; the header block of later protocols has both.
     #[must_use]
     pub const fn has_request_line(self) -> bool {
         matches!(self, Self::Http09 | Self::Http10 | Self::Http11)

@@ -1,4 +1,4 @@
-//! The Range field: which bytes of a representation are wanted.
+//! The Range field: the requested bytes of a representation.
 //!
 //! Source: RFC 9110 section 14. Fields are ignored and refused by the rules of nginx's range
 //! filter. Nothing here can overflow: positions above 2^63 - 1 are not satisfiable.
@@ -100,9 +100,8 @@ impl Spec {
         (range.start < range.end).then_some(range)
     }
 
-    /// Whether the range begins with the first byte: with no byte there, the
-    /// representation is empty (or the range runs backwards from zero), and all
-    /// of it is sent instead.
+    /// Whether the range begins with the first byte. If there is no such byte, the representation is empty (or the
+    /// range runs backwards from zero), and it is sent whole.
     fn starts_at_zero(self, size: u64) -> bool {
         match self {
             Self::From(first) | Self::Between(first, _) => first == 0,
@@ -184,7 +183,7 @@ impl Specs<'_> {
 
 const UNIT: &[u8] = b"bytes=";
 
-/// `max_ranges` when it is not set, as in nginx.
+/// `max_ranges` if it is not set, as in nginx.
 pub const UNLIMITED_RANGES: u64 = 0x7fff_ffff;
 
 /// Size of the head of one part by nginx's estimate, in bytes.
@@ -265,7 +264,7 @@ mod tests {
         }
     }
 
-    /// An empty representation has no range, and is sent whole.
+    /// An empty representation has no range, and is sent completely.
     #[test]
     fn an_empty_representation_is_sent_whole() {
         for value in ["bytes=0-", "bytes=0-5", "bytes=-5"] {

@@ -1,8 +1,7 @@
 //! The head of a request: request line and fields, as spans into one arena.
 //!
-//! Engines fill it, the server reads it. A head with a [`Fault`] holds as much
-//! as was parsed before the fault, so that error pages and logs have something
-//! to show.
+//! Engines fill it, the server reads it. A head with a [`Fault`] holds the part parsed before the fault, so that
+//! error pages and logs can show it.
 
 use super::field::{self, Field, OptionalSpan, Span, emptied};
 use super::{Fault, FieldId, Method, Version};
@@ -22,7 +21,7 @@ pub enum BodyLength {
 /// Details of a request head for the error log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HeadNotes {
-    /// The message about the fault, with bytes of the peer as they came; empty if [`Fault::message`] is all.
+    /// The message about the fault, with bytes of the peer verbatim; empty if [`Fault::message`] is sufficient.
     pub fault: Vec<u8>,
     /// The header lines, or in HTTP/2 the names, that were dropped as invalid.
     pub dropped: Vec<Span>,
@@ -43,8 +42,7 @@ pub struct RequestHead {
     /// Path and query as sent, nginx's `$request_uri`: origin form always. Of an absolute-form target its path part
     /// ("/" if empty, "http://h?x" becomes "/?x"); "*" is kept for `OPTIONS *`; "/" for CONNECT.
     pub target: Span,
-    /// `host[:port]` of an absolute-form target; it wins over `Host`
-    /// (RFC 9112 section 3.2.2).
+    /// `host[:port]` of an absolute-form target; it takes precedence over `Host` (RFC 9112 section 3.2.2).
     pub authority: OptionalSpan,
     /// The scheme of an absolute-form target.
     pub scheme: OptionalSpan,
@@ -56,13 +54,13 @@ pub struct RequestHead {
     pub body: BodyLength,
     /// Error in the head: answer `Fault::status` and close.
     pub fault: Option<Fault>,
-    /// Details for the error log; nearly no head has any.
+    /// Details for the error log; nearly all heads have none.
     pub notes: Option<Box<HeadNotes>>,
     /// Bytes of request line and header section received.
     pub size_bytes: u64,
     /// The priority that a stream of SPDY was opened with, 0 to 7.
     pub priority: Option<u8>,
-    /// The peer does not want, or cannot have, a persistent connection.
+    /// The connection ends after this request, by the peer's wish or its version.
     pub close: bool,
     /// "Connection: keep-alive" was sent.
     pub keep_alive: bool,
@@ -80,7 +78,7 @@ impl RequestHead {
         };
     }
 
-    /// The message about the fault, as nginx words it, with bytes of the peer as they came; empty without a fault.
+    /// The message about the fault, in nginx's words, with bytes of the peer verbatim; empty without a fault.
     #[must_use]
     pub fn fault_message(&self) -> &[u8] {
         match (&self.notes, self.fault) {
@@ -90,7 +88,7 @@ impl RequestHead {
         }
     }
 
-    /// Notes the message about the fault, unless there is one: the first counts.
+    /// Records the message about the fault, unless there is one: the first counts.
     #[cold]
     pub(crate) fn blame(&mut self, parts: &[&[u8]]) {
         let notes = self.notes.get_or_insert_default();
@@ -125,7 +123,7 @@ impl RequestHead {
         }
     }
 
-    /// The request line as HTTP/1 would have it, for logs and `$request`; for engines without one.
+    /// Sets the request line in HTTP/1's form, for logs and `$request`; for engines without one.
     pub(crate) fn set_line(&mut self, method: Span, target: Span) {
         let start = self.arena.len();
         for span in [method, target] {
@@ -161,7 +159,7 @@ impl RequestHead {
         field::named(&self.arena, &self.fields, name)
     }
 
-    /// Appends a field as it is; for engines and tests.
+    /// Appends a field verbatim; for engines and tests.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.push_id(FieldId::of(name), name, value);
     }
@@ -189,7 +187,7 @@ impl RequestHead {
     }
 }
 
-/// Dropped header lines that are noted of one head.
+/// Most dropped header lines recorded of one head.
 const MAX_DROPPED: usize = 1000;
 
 #[cfg(test)]

@@ -23,8 +23,7 @@ pub struct ResponseHead {
     pub arena: Vec<u8>,
     /// The fields in the order they are sent.
     pub fields: Vec<Field>,
-    /// How long the body is. `Length`: the server has pushed Content-Length
-    /// itself. `Unknown`: the engine frames it.
+    /// Length of the body. `Length`: the server has pushed Content-Length itself. `Unknown`: the engine frames it.
     pub body: BodyLength,
     /// The server's wish; an engine may still close.
     pub keep_alive: bool,
@@ -45,7 +44,8 @@ impl ResponseHead {
         };
     }
 
-    /// Sets the reason phrase of a status, for as long as it is the status; one with a CR, LF or NUL is not taken.
+    /// Sets the reason phrase of a status; it is ignored if the status changes. One with a CR, LF or NUL is
+    /// refused.
     pub fn set_phrase(&mut self, status: u16, phrase: &[u8]) {
         if memchr::memchr3(b'\r', b'\n', 0, phrase).is_none() {
             let start = self.arena.len();
@@ -54,7 +54,7 @@ impl ResponseHead {
         }
     }
 
-    /// Sets the reason phrase to text that is in the arena.
+    /// Sets the reason phrase to text in the arena.
     pub(crate) fn set_phrase_span(&mut self, status: u16, phrase: Span) {
         self.phrase_status = status;
         self.phrase_text = phrase;
@@ -68,7 +68,7 @@ impl ResponseHead {
         own.unwrap_or_else(|| reason_phrase(self.status).as_bytes())
     }
 
-    /// The reason phrase that was set for the status, usual or not.
+    /// The reason phrase set for the status, usual or not.
     #[inline]
     #[must_use]
     pub fn own_phrase(&self) -> Option<&[u8]> {
@@ -90,8 +90,8 @@ impl ResponseHead {
         }
     }
 
-    /// Appends a field of this server's own making; `name` has its colon and blank, `value` no byte below 0x20, which is not
-    /// looked at again.
+    /// Appends a field made by this server; `name` has its colon and blank, `value` no byte below 0x20, which is
+    /// not checked again.
     #[inline]
     pub fn push_own(&mut self, id: FieldId, name: &'static [u8], value: &[u8]) {
         debug_assert!(name.ends_with(b": ") && !has_control(value));
@@ -121,7 +121,7 @@ impl ResponseHead {
         if field.id == FieldId::Other && !is_token(name) {
             return;
         }
-        // As most servers write it, which is as it is sent: one copy.
+        // The common form of most servers is the wire form: one copy.
         let start = self.arena.len();
         self.arena.reserve(line.len() + 2);
         self.arena.extend_from_slice(line);
@@ -235,7 +235,7 @@ pub(crate) const EACH_BYTE: u64 = 0x0101_0101_0101_0101;
 pub(crate) fn has_control(text: &[u8]) -> bool {
     let below = |word| bytes_below(word, 0x20) != 0;
     let (words, tail) = text.as_chunks::<8>();
-    // The last eight again, which saves taking the tail byte by byte.
+    // The last eight bytes overlap earlier ones, which avoids a loop over single bytes.
     words.iter().any(|word| below(u64::from_le_bytes(*word)))
         || match text.last_chunk() {
             Some(last) => below(u64::from_le_bytes(*last)),

@@ -1,6 +1,6 @@
 //! Reason phrases, worded as nginx words them ("Moved Temporarily").
 
-/// The status on the wire: nginx's own codes leave as 400.
+/// The status on the wire: nginx's own codes are sent as 400.
 pub(crate) fn wire_status(status: u16) -> u16 {
     match status {
         494..=497 => 400,
@@ -8,7 +8,7 @@ pub(crate) fn wire_status(status: u16) -> u16 {
     }
 }
 
-/// The phrase for `status`; empty for a status nginx sends without one.
+/// The phrase for `status`; empty for a status without one in nginx.
 #[must_use]
 #[inline]
 pub const fn reason_phrase(status: u16) -> &'static str {

@@ -7,7 +7,7 @@
 use super::escape::hex_pair;
 use std::ops::Range;
 
-/// The path cannot be decoded, or leaves the root.
+/// The path cannot be decoded, or leads above the root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BadUri;
 
@@ -19,7 +19,7 @@ pub struct ParsedTarget {
     /// The extension in the path: after the last '.' of the last segment, if
     /// that is not its first byte; may be empty.
     pub ext: Option<Range<usize>>,
-    /// Something was decoded, resolved, merged or cut off.
+    /// A part was decoded, resolved, merged or cut off.
     pub changed: bool,
     /// The path had a percent-encoded byte.
     pub quoted: bool,
@@ -30,8 +30,8 @@ pub struct ParsedTarget {
 /// cut off, and '+' is kept.
 ///
 /// # Errors
-/// [`BadUri`] if the target does not begin with '/', has a broken `%XX` or a
-/// NUL, encoded or not, or climbs above the root; `uri` is then of no use.
+/// [`BadUri`] if the target does not begin with '/', has a broken `%XX` or a NUL, encoded or not, or climbs above
+/// the root; `uri` is then undefined.
 #[inline]
 pub fn normalize(
     target: &[u8],
@@ -210,7 +210,7 @@ impl Resolver<'_> {
 /// End of the path when a parent segment is complete.
 const PARENT: &[u8] = b"/..";
 
-/// The bytes that the fast path looks at; NUL never gets through.
+/// The bytes that end the fast path; NUL is never accepted.
 const SPECIAL: [bool; 256] = {
     let mut table = [false; 256];
     let chars = b"/.%?#\0";

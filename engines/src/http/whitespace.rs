@@ -5,7 +5,7 @@
 /// Returns whether `byte` is SP or HTAB.
 #[inline]
 pub(crate) const fn is_ows(byte: u8) -> bool {
-    // The first bytes of most values need this comparison only.
+    // This comparison alone decides for the first byte of most values.
     byte <= b' ' && (byte == b' ' || byte == b'\t')
 }
 

@@ -92,7 +92,7 @@ impl Protocol for Memcached {
         }
     }
 
-    /// Of several answers none has a buffer for itself.
+    /// Several answers share a buffer, so none can take it over.
     fn passes_buffers(&self) -> bool {
         !self.is_followed()
     }
@@ -153,7 +153,7 @@ impl Client {
         }
     }
 
-    /// Consumes bytes; returns how many. The rest is a part of a line, or with `only_line` all behind it.
+    /// Consumes bytes; returns the number. The rest is a part of a line, or with `only_line` all bytes behind it.
     fn decode(&mut self, input: &[u8], only_line: bool) -> Result<usize, ProtocolError> {
         let mut at = 0;
         while at < input.len() {
@@ -181,7 +181,7 @@ impl Client {
         Ok(at)
     }
 
-    /// Takes the line at the start of `input`, if it is there to its end; returns how long it is.
+    /// Takes the line at the start of `input`, if it is complete; returns its length.
     fn line(&mut self, input: &[u8]) -> Result<Option<usize>, ProtocolError> {
         let within = &input[..input.len().min(self.protocol.line_bytes)];
         let Some(lf) = memchr::memchr(b'\n', within) else {
@@ -281,7 +281,7 @@ impl Client {
         }
     }
 
-    /// Takes bytes of the value, in memory of their own.
+    /// Takes bytes of the value, in a buffer of their own.
     fn own_data(&mut self, bytes: Vec<u8>) {
         let len = bytes.len();
         self.deliver_owned(bytes);
@@ -348,7 +348,7 @@ impl Client {
     }
 }
 
-/// Parses the line in answer to a request for this key, without its LF.
+/// Parses the answer line to a request for this key, without its LF.
 fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError> {
     let invalid = || ProtocolError::Response(line.into());
     let line = line.strip_suffix(b"\r").ok_or_else(invalid)?;
@@ -373,7 +373,8 @@ fn parse<'a>(line: &'a [u8], key: &[u8]) -> Result<ReplyLine<'a>, ProtocolError>
     }
 }
 
-/// Returns the length on the wire of the answer with this head, with a line before its value of this many bytes.
+/// Returns the length on the wire of the answer with this head; `line_bytes` is the length of the line before its
+/// value.
 #[must_use]
 pub fn answer_bytes(head: &ResponseHead, line_bytes: u64) -> u64 {
     match head.body {

@@ -21,7 +21,7 @@ pub enum ProtocolError {
     Unasked,
     /// The server has closed the connection before it answered.
     NoResponse,
-    /// The server has closed the connection inside of a response.
+    /// The server has closed the connection within a response.
     Truncated,
 }
 

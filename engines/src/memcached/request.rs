@@ -9,7 +9,8 @@ impl Client {
     /// Requests the value of a key; returns the number of the request.
     ///
     /// # Errors
-    /// The connection cannot take it, or the key is empty or has a blank or a control, by which it would be another command.
+    /// The connection cannot take it, or the key is empty or has a blank or a control, which would make it another
+    /// command.
     pub fn request(&mut self, key: &[u8], line_bytes: usize) -> Result<u32, SendError> {
         self.admit()?;
         self.protocol.keys.clear();

@@ -62,12 +62,12 @@ impl Budget {
 pub(crate) const FRAME: u32 = 1;
 /// A CONTINUATION without a byte.
 pub(crate) const EMPTY_CONTINUATION: u32 = 16;
-/// A stream that the peer resets, or breaks, before its response.
+/// Cost of a stream that the peer resets, or breaks, before its response.
 pub(crate) const RESET: u32 = 1;
-/// Refill for a response that was sent whole.
+/// Refill for a completely sent response.
 pub(crate) const RESPONSE: u32 = 4;
-/// Refill for a DATA frame of at least [`USEFUL_BYTES`], in either direction; and for one of ours that is shorter only
-/// because its source had no more.
+/// Refill for a DATA frame of at least [`USEFUL_BYTES`], in either direction; and for a shorter one of ours if only
+/// its source limited it.
 pub(crate) const DATA: u32 = 2;
 /// Fewer bytes in a frame are no progress.
 pub(crate) const USEFUL_BYTES: usize = 256;

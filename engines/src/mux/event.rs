@@ -28,9 +28,9 @@ pub enum Event<ProtocolError> {
     },
     /// The request body is complete.
     BodyEnd(u32),
-    /// The request body is not as announced; answer, if nothing has been answered yet.
+    /// The length of the request body is wrong; answer, if no answer was sent yet.
     BodyFault(u32, Fault),
-    /// The stream is gone: the peer has reset it, or broken it. Nothing more can be sent on it.
+    /// The stream is closed: the peer has reset it, or broken it. No more can be sent on it.
     Reset {
         /// Number of the stream.
         stream: u32,
@@ -44,7 +44,7 @@ pub enum Event<ProtocolError> {
 }
 
 impl<ProtocolError> Event<ProtocolError> {
-    /// The stream that it is about, if it is about one.
+    /// The stream of the event, if it concerns one.
     #[must_use]
     pub fn stream(&self) -> Option<u32> {
         match self {
@@ -68,7 +68,7 @@ pub enum Broken {
     WindowExceeded,
     /// A window beyond 2^31-1.
     WindowOverflow,
-    /// More frames that cost work and bring nothing than the budget allows.
+    /// More frames without progress than the budget allows.
     Flood,
     /// A server closes the connection inside of a response.
     Closed,
@@ -106,7 +106,7 @@ pub(crate) use protocol_error;
 pub enum SendAction {
     /// The next piece, or the end, of the body of this stream.
     Body(u32),
-    /// A response has been sent whole: its exchange ends.
+    /// A response has been sent completely: its exchange ends.
     Sent {
         /// Number of the stream.
         stream: u32,
@@ -122,6 +122,6 @@ pub enum SendAction {
 pub struct SendOptions {
     /// Trailers may come: the body is requested even if it is known to be empty.
     pub trailers: bool,
-    /// Most bytes of a DATA frame; no more than the peer takes.
+    /// Most bytes of a DATA frame; capped by the peer's limit.
     pub chunk_bytes: usize,
 }

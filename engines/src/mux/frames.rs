@@ -1,8 +1,8 @@
-//! The frames that both roles of a protocol send alike.
+//! Frames that both roles of a protocol encode identically.
 
 use std::fmt;
 
-/// How a protocol writes the frames that end and steer streams.
+/// A protocol's encoding of the frames that end and control streams.
 pub trait Frames: fmt::Debug {
     /// The errors that end a connection.
     type ProtocolError;

@@ -30,7 +30,7 @@ impl HeaderCache {
         (same && !self.block.is_empty()).then_some(&self.block)
     }
 
-    /// Keeps a block that has left the encoder's state as it was; a long head is not kept.
+    /// Keeps a block that has not changed the encoder's state; a long head is not kept.
     pub(crate) fn keep(&mut self, status: u16, head: &ResponseHead, block: &[u8], state: u64) {
         if head.arena.len() > MOST_BYTES {
             return;

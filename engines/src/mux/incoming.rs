@@ -1,4 +1,4 @@
-//! The receiving half of multiplexed streams: how much of a body may still come, on a stream and on the connection.
+//! The receiving half of multiplexed streams: the receive windows of a stream and of the connection.
 //!
 //! Source: RFC 9113 sections 5.2, 6.9, 8.1.1.
 
@@ -9,13 +9,13 @@ use super::window::MAX_WINDOW;
 pub(crate) struct Incoming {
     /// Bytes of the body that the peer may still send.
     pub(crate) allowed_bytes: u64,
-    /// Bytes that were taken and not yet allowed anew.
+    /// Bytes that were consumed and not yet granted again.
     consumed_bytes: u64,
     /// Size of the stream's receive window, bytes.
     window_bytes: u64,
-    /// The whole body is wanted: it has been allowed as much as there can be.
+    /// The whole body is wanted: its window is at the maximum.
     pub(crate) unlimited: bool,
-    /// Bytes that `content-length` still announces.
+    /// Outstanding bytes of `content-length`.
     pub(crate) length_left: Option<u64>,
 }
 
@@ -53,12 +53,12 @@ impl Incoming {
         }
     }
 
-    /// Whether bytes that were announced are still to come.
+    /// Whether announced bytes are outstanding.
     pub(crate) fn is_short(&self) -> bool {
         self.length_left.is_some_and(|left| left > 0)
     }
 
-    /// Bytes have been used up: how many the peer is to be allowed now, once they are more than half of a window.
+    /// Records consumed bytes; returns the increment for the peer, once it exceeds half of a window.
     #[inline]
     #[must_use]
     pub(crate) fn consumed(&mut self, bytes: u64, window_bytes: u64) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Common parts of multiplexed protocols: windows, a table of streams, the two halves of each, the scheduler, the
 //! budget against floods, events of a connection, and most of both roles.
 //!
-//! Absent: frames, and anything that differs between HTTP/2 and SPDY.
+//! Absent: frames, and all differences between HTTP/2 and SPDY.
 
 pub(crate) mod budget;
 pub mod client;

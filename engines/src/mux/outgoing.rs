@@ -21,9 +21,9 @@ pub(crate) struct Outgoing {
     pub(crate) priority: Priority,
     /// Bytes of the response so far, frame heads included.
     pub(crate) sent_bytes: u64,
-    /// Since when the window is nothing, while there is something to send.
+    /// Time since when the window is empty while data is queued.
     blocked_ms: Option<u64>,
-    /// Body pieces that wait to be sent, and how many bytes they are.
+    /// Queued body pieces, and their length in bytes.
     pending: VecDeque<Chunk>,
     pending_bytes: u64,
     /// Most bytes of a DATA frame.
@@ -43,11 +43,11 @@ enum Sending {
     /// No head has been sent.
     #[default]
     Waiting,
-    /// The head has been sent, more of the body is to come.
+    /// The head has been sent, more of the body follows.
     Body,
-    /// The last piece of the body is here; then come these trailers, if any.
+    /// The last piece of the body is queued; these trailers, if any, follow it.
     Last(Option<Box<ResponseHead>>),
-    /// The last piece that leaves is here; then the stream is reset with this code.
+    /// The last piece to send is queued; then the stream is reset with this code.
     Broken(u32),
     /// Our end of the stream is sent.
     Ended,
@@ -98,7 +98,7 @@ impl Outgoing {
         Some(suppressed || empty)
     }
 
-    /// Takes a piece of the body; false if there is nothing to be sent of it.
+    /// Queues a piece of the body; false if none of it can be sent.
     #[inline(always)] // As `Sender::push`.
     pub(crate) fn push(&mut self, chunk: Chunk) -> bool {
         let taken = matches!(self.state, Sending::Body) && !chunk.is_empty();
@@ -114,7 +114,7 @@ impl Outgoing {
     pub(crate) fn end(&mut self, trailers: Option<&ResponseHead>) -> bool {
         let ends = matches!(self.state, Sending::Body);
         if ends {
-            // They are encoded only when they leave, since compression tables change with each block.
+            // They are encoded only when they are sent, since compression tables change with each block.
             let trailers = trailers.filter(|head| !head.fields.is_empty());
             self.state = Sending::Last(trailers.map(|head| Box::new(head.clone())));
         }
@@ -130,7 +130,7 @@ impl Outgoing {
         breaks
     }
 
-    /// The code of the reset that is to be sent, if the body is broken.
+    /// The code of the pending reset, if the body is broken.
     pub(crate) fn broken(&self) -> Option<u32> {
         match self.state {
             Sending::Broken(code) => Some(code),
@@ -138,7 +138,7 @@ impl Outgoing {
         }
     }
 
-    /// Takes the trailers that are to be sent now; `None` if it is not time for the end.
+    /// Takes the trailers to send now; `None` if the end is not due.
     pub(crate) fn take_trailers(&mut self) -> Option<Option<Box<ResponseHead>>> {
         match &mut self.state {
             Sending::Last(trailers) => Some(trailers.take()),
@@ -146,7 +146,7 @@ impl Outgoing {
         }
     }
 
-    /// Whether the scheduler should know of it.
+    /// Whether the scheduler should know the stream.
     #[inline]
     fn could_send(&self) -> bool {
         match self.state {
@@ -167,7 +167,7 @@ impl Outgoing {
         back
     }
 
-    /// Moves bytes that wait to the end of `out`.
+    /// Moves queued bytes to the end of `out`.
     #[inline]
     fn give(&mut self, len: u64, out: &mut OutputQueue) {
         let mut left = len;
@@ -184,7 +184,7 @@ impl Outgoing {
         self.pending_bytes -= len;
     }
 
-    /// Panics if it contradicts itself; for tests and fuzzing.
+    /// Panics if its fields contradict each other; for tests and fuzzing.
     fn check_invariants(&self) {
         let sum: u64 = self.pending.iter().map(Chunk::len).sum();
         assert_eq!(sum, self.pending_bytes, "pending bytes are counted wrongly");
@@ -201,7 +201,7 @@ pub(crate) struct Sender {
     /// Send window of the connection, in bytes.
     pub(crate) window: Window,
     scheduler: Scheduler,
-    /// Since when the window is nothing, while there is something to send.
+    /// Time since when the window is empty while data is queued.
     blocked_ms: Option<u64>,
     /// Streams with a completely sent response, and its bytes.
     sent: VecDeque<(u32, u64)>,
@@ -214,7 +214,7 @@ pub(crate) enum Step {
     Tell(SendAction),
     /// A DATA frame of `len` bytes.
     Data { stream: u32, len: u64 },
-    /// The end of a stream that has no byte left.
+    /// The end of a stream without queued bytes.
     End(u32),
 }
 
@@ -238,7 +238,7 @@ impl Sender {
     }
 
     /// Makes progress until something is needed, or `room` bytes wait in `out`; frames are of `most_bytes`.
-    // Each protocol has one place that calls it.
+    // Each protocol has one call site.
     #[inline(always)]
     pub(crate) fn next<S: AsMut<Outgoing>>(
         &mut self,
@@ -307,7 +307,7 @@ impl Sender {
     }
 
     /// Moves `len` bytes of a stream to `out`, behind the frame head of `head_bytes` that `put_head` writes; its
-    /// argument is whether the frame is the last of the stream.
+    /// argument is true for the last frame of the stream.
     #[inline(always)]
     pub(crate) fn put_data(
         &mut self,
@@ -412,7 +412,7 @@ impl Sender {
         breaks
     }
 
-    /// The source of a stream's body has nothing now, or has more.
+    /// Records whether the source of a stream's body has data.
     pub(crate) fn stall<S: AsMut<Outgoing>>(
         &mut self,
         streams: &mut StreamTable<S>,

@@ -8,7 +8,7 @@
 
 use std::collections::VecDeque;
 
-/// How urgent a stream is, and whether it shares.
+/// Urgency of a stream, and whether it shares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Priority {
     /// 0 is the most urgent, 7 the least.

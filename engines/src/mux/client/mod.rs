@@ -1,10 +1,10 @@
 //! A client of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
 //! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in `receive`. A
-//! response that breaks the rules for messages costs its stream, a frame that breaks those for connections costs the
-//! connection. Work that serves no request is limited by a budget, as it is for clients: a server may be as hostile.
+//! response that breaks the rules for messages costs its stream, a frame that breaks those for connections costs
+//! the connection. Work that serves no request is limited by a budget, as for clients: a server may be as hostile.
 //!
-//! Absent: frames, header blocks, and how a connection is announced.
+//! Absent: frames, header blocks, and the announcement of a connection.
 //!
 //! Source: RFC 9113; draft-mbelshe-httpbis-spdy-00.
 
@@ -31,12 +31,12 @@ pub struct Client<P: Protocol> {
     pub(crate) partial: ReassemblyBuffer,
     pub(crate) streams: StreamTable<Stream>,
     next_stream: u32,
-    /// Streams that the server lets us have open.
+    /// The server's limit of open streams.
     pub(crate) max_streams: usize,
     /// Send window of the connection, and the initial one of a stream, in bytes.
     window: Window,
     window_bytes: u32,
-    /// Streams with a body that waits for the window of the connection, in turn.
+    /// Streams with a body blocked by the connection's window, in turn.
     waiting: VecDeque<u32>,
     /// Receive window of the connection, and the initial one of a stream, in bytes.
     recv_window: RecvWindow,
@@ -48,7 +48,7 @@ pub struct Client<P: Protocol> {
     pub(crate) spares: Spares,
 }
 
-/// Operations that differ between the protocols, and state that only one of them needs.
+/// Operations that differ between the protocols, and state specific to one of them.
 pub trait Protocol: fmt::Debug + Sized {
     /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
@@ -57,7 +57,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// The head of a frame.
     type Head: Copy;
 
-    /// The head that `input` begins with, if it is whole, and how many bytes follow it.
+    /// The head at the start of `input`, if it is complete, and the length of its payload.
     ///
     /// # Errors
     /// Whether the head of a frame alone shows that the server breaks the connection.
@@ -127,7 +127,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Returns the number of exchanges that can be begun now.
+    /// Returns the number of exchanges that can begin now.
     #[must_use]
     pub fn room(&self) -> usize {
         if self.is_closed() {
@@ -153,7 +153,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// The number of the stream that is opened next.
+    /// The number of the next stream.
     pub(crate) fn take_number(&mut self) -> u32 {
         let id = self.next_stream;
         self.next_stream += 2;
@@ -215,7 +215,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Takes whole frames; returns how many bytes they were.
+    /// Handles complete frames; returns their length in bytes.
     fn frames(&mut self, input: &[u8]) -> Result<usize, P::ProtocolError> {
         let mut at = 0;
         while let Some((head, len)) = P::head(self, &input[at..])? {
@@ -244,7 +244,8 @@ impl<P: Protocol> Client<P> {
         });
     }
 
-    /// Notes that no stream can be opened any more, by the server's GOAWAY or ours; returns false if that was so before.
+    /// Records that no stream can be opened any more, by the server's GOAWAY or ours; returns false if that was
+    /// known before.
     pub(crate) fn close(&mut self) -> bool {
         let was_open = self.ending == Ending::Open;
         if was_open {

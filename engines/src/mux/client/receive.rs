@@ -49,7 +49,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// The head of a response has come, with as many bytes; with `ended` it is the end, too.
+    /// Handles a response head and its size in bytes; with `ended` it is also the end.
     pub(crate) fn answered(
         &mut self,
         id: u32,
@@ -81,7 +81,7 @@ impl<P: Protocol> Client<P> {
         Ok(())
     }
 
-    /// Bytes of a body have come, in a frame that counts as `size` against windows.
+    /// Handles bytes of a body, in a frame that counts as `size` against windows.
     pub(crate) fn data(
         &mut self,
         id: u32,
@@ -127,7 +127,7 @@ impl<P: Protocol> Client<P> {
         Ok(())
     }
 
-    /// Bytes of a body have been used up: the server may send as many again.
+    /// Bytes of a body have been consumed: the server may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
         let window_bytes = u64::from(self.preread_bytes);
         let Some(stream) = self.streams.get(id) else {
@@ -140,7 +140,7 @@ impl<P: Protocol> Client<P> {
         }
     }
 
-    /// Trailers have come; with `ended` they are the end.
+    /// Handles trailers; with `ended` they are the end.
     pub(crate) fn trailed(
         &mut self,
         id: u32,
@@ -178,7 +178,7 @@ impl<P: Protocol> Client<P> {
         });
     }
 
-    /// The server resets a stream. After a whole response that means that the rest of the request is not needed (RFC 9113
+    /// The server resets a stream. After a complete response the rest of the request is not needed (RFC 9113
     /// section 8.1).
     pub(crate) fn reset(&mut self, stream: u32, code: u32) -> Result<(), P::ProtocolError> {
         if self.streams.get(stream).is_none() {

@@ -28,7 +28,7 @@ impl<P: Protocol> Client<P> {
         self.flush(id);
     }
 
-    /// Bytes of a body that wait for windows; a driver that reads a body elsewhere stops there.
+    /// Bytes of a body that wait for windows; a driver with a separate body source stops reading at them.
     #[must_use]
     pub fn pending_bytes(&mut self, id: u32) -> usize {
         self.streams
@@ -73,7 +73,7 @@ impl<P: Protocol> Client<P> {
                 self.out.extend_from_slice(&front[..in_front]);
                 self.out.extend_from_slice(&back[..len - in_front]);
                 stream.pending.drain(..len);
-                // Useful traffic buys tolerance for control frames; tiny frames would make that free.
+                // Useful traffic buys tolerance for control frames; with tiny frames that would be free.
                 if len >= budget::USEFUL_BYTES {
                     self.budget.earn(budget::DATA);
                 }

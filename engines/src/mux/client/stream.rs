@@ -1,4 +1,4 @@
-//! One stream of a client: how far its two directions are.
+//! One stream of a client: the state of its two directions.
 //!
 //! Source: RFC 9113 section 5.1.
 
