@@ -19,7 +19,7 @@ pub struct Header {
     pub source: SocketAddr,
     /// Address and port that the client connected to.
     pub destination: SocketAddr,
-    /// The type-length-value fields of version 2, as they came.
+    /// The type-length-value fields of version 2, verbatim.
     tlvs: Box<[u8]>,
 }
 
@@ -102,7 +102,7 @@ fn line_header(text: &[u8]) -> Option<Header> {
     if !matches!(words.next()?, "TCP4" | "TCP6") {
         return None;
     }
-    // Either family under either name, as in nginx: proxies that listen on both are known to mix them.
+    // Either family under either name, as in nginx: some proxies that listen on both mix them.
     let mut address = || words.next()?.parse::<IpAddr>().ok();
     let (source, destination) = (address()?, address()?);
     let (source_port, destination_port) = (port(words.next()?)?, port(words.next()?)?);

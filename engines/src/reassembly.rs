@@ -1,4 +1,4 @@
-//! Received bytes that do not make a whole line or frame yet.
+//! Received bytes of an incomplete line or frame.
 //!
 //! ```text
 //! let all = self.partial.join(input);
@@ -10,7 +10,7 @@
 
 use std::borrow::Cow;
 
-/// The bytes that wait for the rest of their line or frame.
+/// The bytes of an incomplete line or frame.
 #[derive(Debug, Default)]
 pub(crate) struct ReassemblyBuffer(Vec<u8>);
 

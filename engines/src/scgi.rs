@@ -1,4 +1,5 @@
-//! SCGI, client role: parameters as a netstring, the body as it is, a response of CGI until the end of the connection.
+//! SCGI, client role: parameters as a netstring, the body verbatim, a response of CGI until the end of the
+//! connection.
 //!
 //! The first parameter is `CONTENT_LENGTH`, as the format requires; none is added.
 //!
@@ -11,8 +12,8 @@ use crate::http::{Fields, parse_length};
 /// Begins the request of a connection; see [`Client`]. Returns the number of the exchange.
 ///
 /// # Errors
-/// The parameters are larger than [`PARAMETER_BYTES`], have an empty name or a NUL, or the first one is not `CONTENT_LENGTH`
-/// with a number; the connection has had a request. Nothing has been sent then.
+/// The parameters are larger than [`PARAMETER_BYTES`], have an empty name or a NUL, or the first one is not
+/// `CONTENT_LENGTH` with a number; or the connection was used before. Nothing has been sent then.
 pub fn request(
     client: &mut Client,
     params: &Fields,
@@ -21,7 +22,7 @@ pub fn request(
     client.begin(params, options, |out| encode(params, out))
 }
 
-/// Appends a netstring of names and values, each with a NUL behind it.
+/// Appends a netstring of names and values, each followed by a NUL.
 fn encode(params: &Fields, out: &mut Vec<u8>) -> Result<(), SendError> {
     let pairs = || {
         let of = |span| params.bytes(span);

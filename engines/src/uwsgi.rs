@@ -1,10 +1,10 @@
-//! uwsgi, client role: a packet of variables, the body as it is, a response of CGI until the end of the connection.
+//! uwsgi, client role: a packet of variables, the body verbatim, a response of CGI until the end of the connection.
 //!
 //! ```text
 //! modifier1 u8, size u16, modifier2 u8, then of each variable: length u16, name, length u16, value
 //! ```
 //!
-//! Numbers are little endian. A field without a name is sent as it is, without lengths (`uwsgi_string`).
+//! Numbers are little endian. A field without a name is sent verbatim, without lengths (`uwsgi_string`).
 //!
 //! Source: uWSGI documentation, "The uwsgi Protocol".
 
@@ -15,8 +15,8 @@ use crate::http::Fields;
 /// Begins the request of a connection; see [`Client`]. Returns the number of the exchange.
 ///
 /// # Errors
-/// The variables are larger than [`PACKET_BYTES`] with their lengths; the connection has had a request. Nothing has been sent
-/// then.
+/// The variables are larger than [`PACKET_BYTES`] with their lengths, or the connection was used before. Nothing
+/// has been sent then.
 pub fn request(
     client: &mut Client,
     params: &Fields,

@@ -1,7 +1,7 @@
 //! The open streams of a connection, by their numbers.
 //!
-//! Numbers of each side only grow, so a sorted list is found by halving and grows at its end, or near it. Removed values are kept for the next
-//! stream, so that their memory is used again.
+//! Numbers of each side only grow, so a sorted list is searched by bisection and grows at or near its end. Removed
+//! values are kept for the next stream, so that their memory is reused.
 
 /// Streams by number.
 #[derive(Debug)]
@@ -73,7 +73,7 @@ impl<T> StreamTable<T> {
         self.places.get_mut(self.recent.1 as usize)
     }
 
-    /// Removes a stream; its value stays for the next one.
+    /// Removes a stream; its value is reused for the next one.
     pub fn remove(&mut self, id: u32) -> bool {
         let Some(at) = self.at(id) else { return false };
         let (_, place) = self.index.remove(at);

@@ -1,6 +1,6 @@
-//! A flow-control window: how many bytes may still be sent.
+//! A flow-control window: the number of bytes that may still be sent.
 //!
-//! It may become negative when the peer lowers its initial size. Source: RFC 9113 sections 5.2, 6.9.
+//! It may become negative if the peer lowers its initial size. Source: RFC 9113 sections 5.2, 6.9.
 
 /// A window grew beyond 2^31-1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

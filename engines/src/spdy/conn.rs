@@ -24,7 +24,7 @@ pub struct SpdyServer {
     part: Part,
     pub(super) inflater: Inflater,
     pub(super) deflater: Deflater,
-    /// The header block that is in progress is to be dropped.
+    /// The header block in progress is to be dropped.
     pub(super) block_given_up: bool,
     /// Memory for the text of header blocks of requests.
     pub(super) inflated: Vec<u8>,
@@ -37,7 +37,7 @@ pub struct SpdyServer {
 /// Part of a frame that the next bytes belong to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
-    /// The head of a frame, and all of it if it is a control frame.
+    /// The head of a frame, or a complete control frame.
     Frame,
     /// Data of a stream; `left` bytes of it are outstanding.
     Data { stream: u32, left: usize, fin: bool },
@@ -46,8 +46,8 @@ pub(super) enum Part {
 }
 
 impl Conn {
-    /// Bytes of memory that the connection refers to, about: itself, buffers, streams, state of compression, queued output; not
-    /// bodies.
+    /// Approximate memory of the connection, bytes: itself, buffers, streams, state of compression, queued output;
+    /// not bodies.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let own = &self.protocol;
@@ -110,8 +110,8 @@ impl Conn {
             || !self.protocol.known.is_empty()
     }
 
-    /// Releases the state of compression, which is large and made anew by the next header block, and the cache of
-    /// the last heads. For connections on which nothing has happened for a while.
+    /// Releases the state of compression, which is large and rebuilt by the next header block, and the cache of the
+    /// last heads. For connections idle for a while.
     pub fn shrink(&mut self) {
         self.protocol.inflater.shrink();
         self.protocol.deflater.shrink();
@@ -119,7 +119,7 @@ impl Conn {
         self.header_cache = HeaderCache::default();
     }
 
-    /// Whether a frame has begun to come and is not whole.
+    /// Whether a frame has begun and is incomplete.
     #[must_use]
     pub fn is_incomplete(&self) -> bool {
         !self.partial.bytes().is_empty() || self.protocol.part != Part::Frame
@@ -153,7 +153,8 @@ impl Protocol for SpdyServer {
     type ProtocolError = ProtocolError;
     type Frames = SpdyFrames;
 
-    /// Takes whole control frames, and data in pieces that do not depend on how it comes; returns how many bytes they were.
+    /// Handles complete control frames, and data in pieces that do not depend on how the input is cut; returns the
+    /// number of bytes.
     fn frames(conn: &mut Conn, input: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
         loop {

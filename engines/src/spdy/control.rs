@@ -1,4 +1,4 @@
-//! Frames that steer: SETTINGS, windows, PING.
+//! Control frames: SETTINGS, windows, PING.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.6.4, 2.6.5, 2.6.8; SPDY/3.1 for the window of the connection.
 
@@ -42,7 +42,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Any PING is answered, as in nginx: the server sends none of its own that an answer could be to.
+    /// Any PING is answered, as in nginx: the server sends none of its own, so none can be an answer.
     pub(super) fn ping(&mut self, payload: &[u8]) -> Result<(), ProtocolError> {
         self.spend(budget::FRAME)?;
         self.out.push_with(|out| {

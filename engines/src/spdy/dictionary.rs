@@ -5,7 +5,7 @@
 
 /// The dictionary's bytes.
 pub(super) const DICTIONARY: &[u8; DICTIONARY_BYTES] = &built();
-/// Its Adler-32, which the zlib header of a stream names.
+/// Its Adler-32, named in the zlib header of a stream.
 pub(super) const DICTIONARY_ID: [u8; 4] = [0xe3, 0xc6, 0xa7, 0xc2];
 
 const DICTIONARY_BYTES: usize = 1423;

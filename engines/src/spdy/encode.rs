@@ -45,7 +45,7 @@ impl Conn {
         }
     }
 
-    /// A control frame with the header block that was written; returns its bytes.
+    /// A control frame with the encoded header block; returns its bytes.
     pub(super) fn put_block(&mut self, id: u32, kind: u16, fin: bool) -> u64 {
         let before = self.out.len();
         let flags = if fin { frame::FIN } else { 0 };
@@ -65,7 +65,7 @@ impl Conn {
     }
 }
 
-/// Fields that belong to a connection of HTTP/1 (section 3.2.2).
+/// Fields of an HTTP/1 connection (section 3.2.2).
 fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
     matches!(
         id,
@@ -74,5 +74,5 @@ fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
         || name.eq_ignore_ascii_case(b"proxy-connection")
 }
 
-/// Capacity that is kept for the next block.
+/// Capacity kept for the next block.
 const KEEP_BYTES: usize = 4096;

@@ -4,14 +4,14 @@ use super::zlib::Unreadable;
 use crate::mux::{Codes, protocol_error};
 
 errors! {
-    /// One way a peer breaks SPDY; all of them end the connection.
+    /// A peer's violation of SPDY; all of them end the connection.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     pub enum ProtocolError {
         /// A control frame of another version.
         BadVersion = "client sent invalid frame",
         /// A frame with an invalid length for its kind.
         FrameSize = "client sent frame with incorrect length",
-        /// A frame that only servers send, or HEADERS, which this server never expects.
+        /// A frame reserved for servers, or HEADERS, which this server never expects.
         WrongFrame = "client sent unexpected SYN_REPLY or HEADERS frame",
         /// SYN_STREAM with a number that is not a client's, or lower than an earlier one.
         BadStreamNumber = "client sent SYN_STREAM frame with invalid Stream-ID",
@@ -29,7 +29,7 @@ errors! {
         Closed = "client closed the connection inside of a response",
         /// A header block longer than the limit, or one that grows beyond it.
         HeaderFlood = "client sent too large header block",
-        /// More frames that cost work and bring nothing than the budget allows.
+        /// More frames without progress than the budget allows.
         Flood = "spdy flood detected",
     }
 }

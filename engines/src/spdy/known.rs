@@ -15,7 +15,7 @@ pub(super) struct Known {
 
 #[derive(Debug)]
 struct Pair {
-    /// As it came, lengths included; empty if it was too long.
+    /// The bytes as received, lengths included; empty if too long.
     raw: Vec<u8>,
     note: Note,
 }

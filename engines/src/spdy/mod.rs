@@ -13,8 +13,8 @@
 //!
 //! Events and output do not depend on how the input is cut.
 //!
-//! A peer's error is answered as nginx did: a wrong request by 400, a broken header block or stream by RST_STREAM, a broken
-//! connection by its end, which GOAWAY announces here. Work that serves no request is limited by a budget.
+//! A peer's error is answered as in nginx: a wrong request by 400, a broken header block or stream by RST_STREAM, a
+//! broken connection by its end, which GOAWAY announces here. Work that serves no request is limited by a budget.
 //!
 //! Absent: timers, the meaning of a request, TLS, server push, CREDENTIAL, trailers of requests, and settings for
 //! the client to persist. SPDY/2, SPDY/3 and SPDY/4 are absent too; their names are not offered.

@@ -9,7 +9,7 @@ use std::ops::Range;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Broken;
 
-/// Calls a function for each name with its value, which may be several with NUL between them.
+/// Calls a function for each name with its value, which may be several, separated by NUL.
 pub(super) fn each<'a>(
     block: &'a [u8],
     mut sink: impl FnMut(&'a [u8], &'a [u8]),
@@ -67,7 +67,7 @@ impl Writer {
         self.count = 0;
     }
 
-    /// The text of a block that was written before, without secrets.
+    /// Repeats the text of an earlier block, without secrets.
     pub(super) fn repeat(&mut self, text: &[u8]) {
         self.text.clear();
         self.secrets.clear();
@@ -85,7 +85,7 @@ impl Writer {
         let length_at = self.text.len();
         self.put_length(0);
         let start = self.text.len();
-        // An empty value would end the list of values; alone it is one.
+        // An empty value would end the list of values; it is kept only if it is the sole one.
         for value in values.map(trim_ows).filter(|value| !value.is_empty()) {
             if self.text.len() > start {
                 self.text.push(0);
@@ -118,7 +118,7 @@ impl Writer {
     fn put_name(&mut self, name: &[u8]) {
         self.count += 1;
         self.put_length(name.len());
-        // Clients write most names in lower case: one look costs less than a second pass.
+        // Clients write most names in lower case: one check costs less than a second pass.
         let is_lower = !name
             .iter()
             .fold(false, |upper, byte| upper | byte.is_ascii_uppercase());

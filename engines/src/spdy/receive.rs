@@ -12,7 +12,7 @@ use super::settings::MAX_ENTRIES;
 use crate::http::Fault;
 
 impl Conn {
-    /// Whether a frame is taken when all of it is here; refuses one by its head.
+    /// Whether a frame is handled only when it is complete; refuses some frames by their head.
     pub(super) fn is_taken_whole(&self, head: FrameHead) -> Result<bool, ProtocolError> {
         let kind = match head.kind {
             FrameKind::Data(_) => return Ok(false),
@@ -51,7 +51,7 @@ impl Conn {
         }
     }
 
-    /// Begins a frame that is not taken whole: data, or something unknown, which is ignored.
+    /// Begins a frame handled in parts: data, or an unknown frame, which is ignored.
     pub(super) fn begin_part(&mut self, head: FrameHead) -> Result<Part, ProtocolError> {
         let skipped = Part::Skipped(head.len);
         let FrameKind::Data(id) = head.kind else {
@@ -84,7 +84,7 @@ impl Conn {
         })
     }
 
-    /// Data on a stream that is not open: one that was may have been reset meanwhile.
+    /// Handles data on a stream that is not open: it may have been reset meanwhile.
     fn data_for_nobody(&mut self, id: u32) -> Result<(), ProtocolError> {
         if self.is_idle(id) && id != 0 && self.ending == Ending::Open {
             return self.break_stream(id, error::INVALID_STREAM);
@@ -134,7 +134,7 @@ impl Conn {
         Ok(())
     }
 
-    /// Body bytes have been used up: the peer may send as many again.
+    /// Body bytes have been consumed: the peer may send as many again.
     pub fn consumed(&mut self, id: u32, bytes: u64) {
         let window_bytes = u64::from(self.protocol.settings.window_bytes());
         let Some(stream) = self.streams.get(id) else {
@@ -162,5 +162,5 @@ impl Conn {
     }
 }
 
-/// Bytes of a request that are read past after its response has ended.
+/// Most bytes of a request that are discarded after its response has ended.
 pub(super) const PAST_BYTES: u64 = 64 << 20;

@@ -43,7 +43,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The block ends before its last value: because it was `cut` at the limit, or because its lengths are wrong.
+    /// The block ends before its last value, because it was `cut` at the limit, or because its lengths are wrong.
     pub(super) fn ends_early(&mut self, cut: bool) {
         if cut {
             self.fail(Fault::HeaderTooLarge);
@@ -58,7 +58,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The first error decides, as in nginx, which reads no further.
+    /// Ends parsing: the first error decides, as in nginx, which reads no further.
     fn break_off(&mut self) {
         self.broken |= self.common.fault.is_none();
     }
@@ -129,7 +129,7 @@ impl<'a> Builder<'a> {
         if let (Some(method), Some(path)) = (self.method, self.path) {
             self.common.head.set_line(method, path);
         }
-        // Or a body is announced, and the stream has ended.
+        // Also a fault: a body is announced, and the stream has ended.
         let (fault, is_short) = self.common.length(ended);
         if let Some(fault) = fault.or(is_short.then_some(Fault::BadContentLength)) {
             self.fail(fault);
@@ -172,7 +172,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// One host: `:host`, which a `host` must not contradict.
+    /// One host: `:host`; a `host` must be equal.
     fn host(&mut self) -> Result<(), Fault> {
         let others = self.common.has(FieldId::Host);
         if others && self.common.head.fields_by_id(FieldId::Host).count() > 1 {

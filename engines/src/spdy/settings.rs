@@ -9,9 +9,9 @@ pub(super) use crate::mux::MAX_WINDOW;
 pub struct Settings {
     /// `spdy_max_concurrent_streams`.
     pub max_concurrent_streams: u32,
-    /// `spdy_headers_comp`: zlib's level for header blocks of responses; 0 compresses nothing and keeps no state.
+    /// `spdy_headers_comp`: zlib's level for header blocks of responses; 0 compresses nothing and needs no state.
     pub headers_level: u8,
-    /// Request body bytes of a stream that are taken before anybody reads them; at least [`DEFAULT_WINDOW`], which a client
+    /// Request body bytes of a stream accepted before the body is read; at least [`DEFAULT_WINDOW`], which a client
     /// may send before it has read our SETTINGS.
     pub preread_bytes: u32,
     /// `large_client_header_buffers`: bytes of one field, name and value.
@@ -24,7 +24,7 @@ pub struct Settings {
     pub ignore_invalid_headers: bool,
     /// `underscores_in_headers`: `_` is a valid byte of a field name.
     pub underscores_in_headers: bool,
-    /// Frames that cost work and bring nothing, before the connection ends.
+    /// Frames without progress before the connection ends.
     pub abuse_budget: u32,
 }
 

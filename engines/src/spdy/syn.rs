@@ -1,4 +1,4 @@
-//! SYN_STREAM: requests, and header blocks that are inflated only because that changes the context.
+//! SYN_STREAM: requests, and header blocks inflated only for their changes of the context.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00 sections 2.3.2, 2.6.1, 2.6.10.
 
@@ -95,7 +95,7 @@ impl Conn {
         })
     }
 
-    /// Resets the stream of a header block that is late; its rest is dropped. Returns an empty head, since a block is
+    /// Resets the stream of a late header block; its rest is dropped. Returns an empty head, since a block is
     /// inflated as a whole. Returns `None` if no block is awaited, or on a second call.
     pub fn give_up_block(&mut self) -> Option<Box<RequestHead>> {
         let id = self.awaited_block()?;
@@ -173,7 +173,7 @@ impl Conn {
 const FIXED_BYTES: usize = 10;
 /// Bytes by which a header block may exceed the limit of its fields: lengths, and refused fields that are still read.
 const BLOCK_EXTRA_BYTES: usize = 16 << 10;
-/// Bytes of a block that is too long that are inflated and dropped, so that the request can be answered.
+/// Most bytes of a too long block that are inflated and dropped, so that the request can be answered.
 const DROPPED_BYTES: usize = 256 << 10;
-/// Capacity that is kept for the next block.
+/// Capacity kept for the next block.
 const KEEP_BYTES: usize = 1024;

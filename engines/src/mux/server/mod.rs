@@ -1,9 +1,9 @@
 //! A server of HTTP/2 or SPDY: the same state, the same rules about windows, streams and their ends.
 //!
-//! Wire formats are the [`Protocol`]'s, which reports the meaning of its frames to the functions in
-//! `receive`, responses are sent in `send`.
+//! Wire formats are the [`Protocol`]'s. It reports the meaning of its frames to the functions in `receive`;
+//! responses are sent in `send`.
 //!
-//! Absent: frames, header blocks, and how a connection is announced.
+//! Absent: frames, header blocks, and the announcement of a connection.
 //!
 //! Source: RFC 9113; draft-mbelshe-httpbis-spdy-00.
 
@@ -26,7 +26,7 @@ pub struct Conn<P: Protocol> {
     pub(crate) protocol: P,
     /// The received part of an incomplete frame.
     pub(crate) partial: ReassemblyBuffer,
-    /// SETTINGS of the peer have come: the first are free.
+    /// SETTINGS of the peer have arrived: the first are free.
     pub(crate) settled: bool,
     eof: bool,
     /// The window of a new stream, from the peer's SETTINGS.
@@ -34,7 +34,7 @@ pub struct Conn<P: Protocol> {
     pub(crate) streams: StreamTable<Stream>,
     pub(crate) sender: Sender,
     pub(crate) recv_window: RecvWindow,
-    /// The response head that was encoded last.
+    /// The last encoded response head.
     pub(crate) header_cache: HeaderCache,
     /// Highest number of a stream of the client.
     pub(crate) last_stream: u32,
@@ -46,7 +46,7 @@ pub struct Conn<P: Protocol> {
     pub(crate) spares: Vec<Box<RequestHead>>,
 }
 
-/// Operations that differ between the protocols, and state that only one of them needs.
+/// Operations that differ between the protocols, and state specific to one of them.
 pub trait Protocol: fmt::Debug + Sized {
     /// Protocol errors of a connection.
     type ProtocolError: fmt::Debug + From<Broken>;
@@ -65,7 +65,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Whether a stream was never opened, by either side.
     fn is_idle(conn: &Conn<Self>, id: u32) -> bool;
 
-    /// The response has ended before the request.
+    /// Called if the response has ended before the request.
     fn outlived(_conn: &mut Conn<Self>, _id: u32) {}
 
     /// Longest body of a DATA frame that is sent.
@@ -74,7 +74,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// Sends the head of a response; returns its bytes.
     fn put_response(conn: &mut Conn<Self>, stream: u32, head: &ResponseHead, ended: bool) -> u64;
 
-    /// Sends trailers, which end the stream; returns their bytes.
+    /// Sends trailers and the end of the stream; returns their bytes.
     fn put_trailers(conn: &mut Conn<Self>, stream: u32, trailers: &ResponseHead) -> u64;
 
     /// Sends RST_STREAM.
@@ -129,7 +129,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Takes bytes from the peer.
-    // As with `advance`: it would make the turns of HTTP/1 longer.
+    // Not inlined, like `advance`: that would slow down the turns of HTTP/1.
     #[inline(never)]
     pub fn receive(&mut self, input: &[u8]) {
         if self.ending == Ending::Failed {
@@ -253,7 +253,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Resets a stream, if it is open, and forgets it.
+    /// Resets and removes a stream, if it is open.
     pub fn reset(&mut self, id: u32, code: u32) {
         if self.streams.remove(id) {
             self.put_reset(id, code);
@@ -284,5 +284,5 @@ impl<P: Protocol> Conn<P> {
     }
 }
 
-/// Bytes that wait to be transmitted before nothing more is read.
+/// Queued output, in bytes, above which no more input is read.
 const OUT_BYTES: u64 = 64 << 10;

@@ -39,7 +39,7 @@ impl<P: Protocol> Conn<P> {
         stream
     }
 
-    /// Takes from the window of the connection, which is opened again long before it could stop anybody.
+    /// Takes from the window of the connection, which is reopened long before it could block a sender.
     pub(crate) fn take_allowed(&mut self, size: u64) -> Result<(), P::ProtocolError> {
         let grant = self.recv_window.take(size).ok_or(Broken::WindowExceeded)?;
         if grant > 0 {
@@ -70,7 +70,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Opens the receive window of the stream fully: the caller takes the body as it comes.
+    /// Opens the receive window of the stream fully: the caller accepts the whole body.
     pub fn want_whole_body(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;

@@ -9,7 +9,7 @@ use crate::http::{Chunk, ResponseHead};
 use crate::mux::{Frames, SendAction, SendOptions, Step, budget};
 
 impl<P: Protocol> Conn<P> {
-    /// Sends the head of the response and returns the bytes it has on the wire.
+    /// Sends the head of the response and returns its bytes on the wire.
     pub fn send_head(&mut self, id: u32, head: &ResponseHead, plan: SendOptions) -> u64 {
         let stream = self.streams.get(id);
         let Some(ended) = stream.and_then(|stream| stream.out.begin(head, plan, stream.is_head))
@@ -38,7 +38,7 @@ impl<P: Protocol> Conn<P> {
         self.sender.end(&mut self.streams, id, trailers);
     }
 
-    /// Truncates the body: queued data leaves, then the stream is reset, which [`SendAction::Sent`] reports. False
+    /// Truncates the body: queued data is sent, then the stream is reset, which [`SendAction::Sent`] reports. False
     /// if there is no body to break off.
     pub fn break_off(&mut self, id: u32, code: u32) -> bool {
         self.sender.break_off(&mut self.streams, id, code)
@@ -61,7 +61,7 @@ impl<P: Protocol> Conn<P> {
         self.sender.blocked_since(&stream.out)
     }
 
-    /// Bytes of a response that were sent so far, frame heads included.
+    /// Bytes of a response sent so far, frame heads included.
     pub fn sent_bytes(&mut self, id: u32) -> u64 {
         self.streams
             .get(id)
@@ -69,7 +69,7 @@ impl<P: Protocol> Conn<P> {
     }
 
     /// Makes progress until something is needed, or `room` bytes wait to be transmitted.
-    // Inlined into a turn of the driver it would make the turns of HTTP/1 longer, too.
+    // Inlined into a turn of the driver it would slow down the turns of HTTP/1, too.
     #[inline(never)]
     pub fn advance(&mut self, room: u64, now_ms: u64) -> SendAction {
         loop {
@@ -106,7 +106,8 @@ impl<P: Protocol> Conn<P> {
         if piece.all || len >= budget::USEFUL_BYTES as u64 {
             self.budget.earn(budget::DATA);
         } else {
-            // Small windows cut it so; once nothing is left, the next frame of the peer that costs anything is a flood.
+            // Small windows cause such frames; once the budget is empty, the peer's next frame with a cost is a
+            // flood.
             self.budget.drain(budget::FRAME);
         }
         if piece.last {
@@ -114,7 +115,7 @@ impl<P: Protocol> Conn<P> {
         }
     }
 
-    /// Ends a stream that has no byte left: with its trailers, or with an empty frame.
+    /// Ends a stream without queued bytes: with its trailers, or with an empty frame.
     fn put_end(&mut self, id: u32) {
         let Some(stream) = self.streams.get(id) else {
             return;

@@ -32,7 +32,7 @@ pub(crate) enum State {
     /// Request body and response are to come.
     #[default]
     Open,
-    /// As `Open`, but the request body is dropped: the core does not want it.
+    /// As `Open`, but the request body is dropped, since the core does not want it.
     Discarding,
     /// The request breaks the protocol: the stream is reset after its response, and frames until then are dropped.
     Malformed {
@@ -41,12 +41,12 @@ pub(crate) enum State {
     },
     /// The peer has ended its side.
     HalfClosedRemote,
-    /// The response has been sent; the rest of the request body is dropped, as far as the protocol has it so.
+    /// The response has been sent; the rest of the request body is dropped, if the protocol permits that.
     HalfClosedLocal,
 }
 
 impl State {
-    /// The peer has ended its side of a stream on which a response is to be sent.
+    /// The peer has ended its side of a stream with a pending response.
     #[inline]
     #[must_use]
     pub(crate) fn end_remote(self) -> Self {
@@ -80,7 +80,7 @@ impl State {
         self == Self::Open
     }
 
-    /// Whether nothing more belongs to the request.
+    /// Whether the request is complete.
     #[inline]
     pub(crate) fn is_received(self) -> bool {
         matches!(
@@ -97,7 +97,7 @@ impl AsMut<Outgoing> for Stream {
 }
 
 impl Stream {
-    /// Makes it a new stream and keeps its memory.
+    /// Resets this to a new stream and keeps its memory.
     pub(super) fn begin(&mut self, window: Window, allowed_bytes: u64, priority: Priority) {
         *self = Self {
             out: self.out.renewed(window, priority),

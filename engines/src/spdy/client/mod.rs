@@ -7,7 +7,7 @@
 //! Of the settings, `headers_level` is zlib's level for header blocks of requests, `preread_bytes` the window of each
 //! response, `header_bytes` and `max_headers` are its limits.
 //!
-//! Absent: pushed streams, which are reset; trailers of requests; settings that the server wants kept.
+//! Absent: pushed streams, which are reset; trailers of requests; settings for the client to persist.
 //!
 //! Source: draft-mbelshe-httpbis-spdy-00.
 
@@ -47,7 +47,7 @@ impl Client {
     #[must_use]
     pub fn new(settings: Settings, bodies: Bodies) -> Self {
         let mut out = Vec::new();
-        // Until the server has read our SETTINGS it may take less for granted, never more.
+        // Before the server has read our SETTINGS its window may be smaller, never larger.
         let preread_bytes = settings.window_bytes();
         put_control(&mut out, frame::SETTINGS, 0, 12);
         for number in [1, INITIAL_WINDOW_SIZE, preread_bytes] {
@@ -116,7 +116,7 @@ impl Client {
     }
 }
 
-/// Writes the text of a request's header block; returns whether it is for HEAD.
+/// Writes the text of a request's header block; returns whether the method is HEAD.
 fn write<'a>(
     writer: &mut Writer,
     fields: impl IntoIterator<Item = (&'a [u8], &'a [u8])>,

@@ -1,4 +1,4 @@
-//! Header blocks as they are sent under zlib: one stream for a connection, flushed after each block.
+//! Outgoing header blocks under zlib: one stream for a connection, flushed after each block.
 //!
 //! The zlib header is written here, so that the stream behind it is bare DEFLATE. At level 0 the output is stored
 //! blocks, which need no state. At other levels a secret value never shares a context with bytes that another party
@@ -73,7 +73,7 @@ impl Deflater {
         }
     }
 
-    /// Appends `text` as it is on the wire; `secrets` are the parts of it, in order, that share no context.
+    /// Appends `text` in wire form; `secrets` are its parts, in order, that share no context.
     pub(in crate::spdy) fn block(
         &mut self,
         text: &[u8],
@@ -104,8 +104,8 @@ impl Deflater {
         let stream = self.stream.get_or_insert_with(|| compress(level, tail));
         let (mut at, start) = (0, out.len());
         for secret in secrets {
-            // A full flush makes the compressor forget all that it has seen: it will not refer to anything before, so it
-            // need not know of the stored block.
+            // A full flush clears the compressor's window: it will not refer to anything before, so it need not
+            // know the stored block.
             deflate(stream, &text[at..secret.start], FlushCompress::Full, out);
             stored(&text[secret.clone()], out);
             self.tail.text.clear();

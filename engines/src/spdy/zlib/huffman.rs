@@ -1,6 +1,6 @@
-//! Prefix codes of DEFLATE: the fixed ones, and those that a block brings.
+//! Prefix codes of DEFLATE: the fixed ones, and those defined by a block.
 //!
-//! Short codes are looked up, longer ones are counted through bit by bit.
+//! Short codes are looked up in a table, longer ones are decoded bit by bit.
 //!
 //! Source: RFC 1951 sections 3.2.2 and 3.2.6.
 
@@ -19,7 +19,7 @@ pub(super) struct Code {
 /// Meaning of the next bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// A symbol, and how many bits its code has.
+    /// A symbol, and the length of its code in bits.
     Symbol(u16, u32),
     /// The beginning of a code.
     TooFew,
@@ -48,7 +48,7 @@ impl Code {
             symbol += 1;
         }
         code.counts[0] = 0;
-        // Codes of each length follow those that are shorter, and symbols have theirs in order.
+        // Codes of each length follow the shorter ones, and are assigned to symbols in order.
         let mut left = 1_i32;
         let (mut next, mut places) = ([0_u16; LEN_MAX + 2], [0_u16; LEN_MAX + 2]);
         let mut len = 1;
@@ -145,7 +145,7 @@ pub(super) static FIXED_DISTANCES: Code = fixed_distances();
 
 /// The longest code.
 const LEN_MAX: usize = 15;
-/// Bits that are looked up at once: all of a fixed code.
+/// Bits looked up at once: all of a fixed code.
 const FAST_BITS: usize = 9;
 /// The most symbols of a code, including the two unused ones.
 const SYMBOLS_MAX: usize = 288;

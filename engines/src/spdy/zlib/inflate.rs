@@ -1,4 +1,4 @@
-//! Header blocks as they are received: zlib's header, and behind it one stream of DEFLATE.
+//! Incoming header blocks: zlib's header, and behind it one stream of DEFLATE.
 //!
 //! Decoding stops at the end of a header block's bytes, even within a code, and resumes there with the next block.
 //! The state is then small: some bits, the position in a DEFLATE block, the codes of an unfinished block, and the
@@ -8,7 +8,7 @@
 //! A match reaches at most as far back as zlib's header permits (RFC 1950 section 2.2). zlib itself accepts any
 //! distance within its buffer.
 //!
-//! Absent: the checksum at the end of a zlib stream, for which a header block is refused.
+//! Absent: the checksum at the end of a zlib stream; a header block with that end is refused.
 //!
 //! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
 
@@ -39,12 +39,12 @@ pub(in crate::spdy) enum Unreadable {
     TooLong,
 }
 
-/// Bits that have come and are not decoded yet, the first the lowest.
+/// Received bits that are not decoded yet; the first is the lowest.
 #[derive(Debug, Default)]
 pub(super) struct Bits {
     pub(super) buffer: u64,
     pub(super) count: u32,
-    /// DEFLATE's block is the last one: no header block may have its end.
+    /// The current DEFLATE block is marked as the last: no header block may contain its end.
     last: bool,
 }
 
@@ -56,11 +56,11 @@ pub(super) enum DecodeState {
     Between,
     /// Before the length of a stored block.
     Stored,
-    /// In a stored block, this many bytes before its end.
+    /// In a stored block, with this many bytes left.
     Copying(usize),
     /// In a block with fixed codes.
     Fixed,
-    /// Before the codes of a block that brings its own.
+    /// Before the code definitions of a dynamic block.
     Counts,
     /// In the middle of them.
     Lengths(Box<Lengths>),
@@ -202,7 +202,7 @@ impl Step {
 }
 
 impl Bits {
-    /// Takes as many bytes as there is room for.
+    /// Fills the free bits with whole bytes of the input.
     #[inline]
     pub(super) fn fill(&mut self, input: &mut &[u8]) {
         while self.count <= u64::BITS - 8
@@ -221,7 +221,7 @@ impl Bits {
         self.count -= count;
     }
 
-    /// Returns the next `count` bits as a number, if they are here.
+    /// Returns the next `count` bits as a number, if they have arrived.
     #[inline]
     pub(super) fn take(&mut self, count: u32) -> Option<usize> {
         if self.count < count {
@@ -283,7 +283,7 @@ fn copy_stored(left: usize, bits: &mut Bits, input: &mut &[u8], text: &mut Text<
     })
 }
 
-/// Decodes symbols until the block ends, or the bits do: true if it was the block.
+/// Decodes symbols until the block or the input ends; true if the block has ended.
 #[inline]
 fn symbols(
     literals: &Code,
@@ -386,9 +386,9 @@ const DEFLATE: u8 = 8;
 const HAS_DICTIONARY: u8 = 0x20;
 /// Symbols below it are bytes, those above it lengths.
 pub(super) const END_OF_BLOCK: usize = 256;
-/// For each symbol of a length the least one, and how many bits are added to it.
+/// For each symbol of a length its least length, and the number of extra bits added to it.
 const LENGTHS: [(usize, u32); 29] = ranges(4, 3, 28);
-/// For each symbol of a distance the least one, and how many bits are added to it.
+/// For each symbol of a distance its least distance, and the number of extra bits added to it.
 const DISTANCES: [(usize, u32); 30] = ranges(2, 1, 30);
 
 /// Consecutive ranges, the first `2 * group` of one number each, then `group` of 2, 4 and so on.
@@ -405,7 +405,7 @@ const fn ranges<const N: usize>(group: usize, first: usize, doubling: usize) -> 
         least += 1 << extra;
         at += 1;
     }
-    // The longest match has a symbol of its own, though the range before it has room for it.
+    // The longest match has a symbol of its own, though the range before it could include it.
     if N > doubling {
         all[doubling].0 -= 1;
     }

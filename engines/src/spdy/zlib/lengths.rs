@@ -1,16 +1,16 @@
-//! The codes that a block of DEFLATE brings: the lengths of all codes, themselves under a code.
+//! The codes defined by a block of DEFLATE: the lengths of all codes, themselves encoded.
 //!
 //! Source: RFC 1951 section 3.2.7.
 
 use super::huffman::{Code, Next};
 use super::inflate::{Bits, DecodeState, Decoded, END_OF_BLOCK, Step, Unreadable};
 
-/// The lengths of a block's own codes, as far as they are known.
+/// The code lengths of a dynamic block, as far as they are known.
 #[derive(Debug)]
 pub(super) struct Lengths {
     literals: usize,
     distances: usize,
-    /// Number of lengths of the code for lengths, and the code when they are here.
+    /// Number of lengths in the code for lengths, and that code once it is complete.
     steps: usize,
     of_lengths: [u8; ORDER.len()],
     code: Option<Code>,
@@ -116,10 +116,10 @@ impl Lengths {
     }
 }
 
-/// The most symbols that a block's own codes may have.
+/// The most literal and length symbols of a block's own codes.
 const LITERALS_MAX: usize = 286;
 const DISTANCES_MAX: usize = 30;
-/// In which order the lengths of the code for lengths come.
+/// Order of the lengths in the code for lengths.
 const ORDER: [usize; 19] = [
     16, 17, 18, 0, 8, 7, 9, 6, 10, 5, 11, 4, 12, 3, 13, 2, 14, 1, 15,
 ];

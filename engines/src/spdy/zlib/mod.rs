@@ -1,7 +1,7 @@
 //! Header blocks under zlib: one stream for each direction of a connection, flushed after each block.
 //!
-//! A compressor's state is large and can be made anew from the text that it may still refer to. So it is let go while a
-//! connection rests, and that text is kept.
+//! A compressor's state is large and can be rebuilt from the text that it may still refer to. So it is released
+//! while a connection is idle, and that text is kept.
 //!
 //! Source: RFC 1950, RFC 1951, draft-mbelshe-httpbis-spdy-00 section 2.6.10.1.
 
@@ -13,7 +13,7 @@ mod lengths;
 pub(super) use deflate::Deflater;
 pub(super) use inflate::{Inflater, Unreadable};
 
-/// The last text of a stream, to which the next may refer.
+/// The last text of a stream; the next text may refer to it.
 #[derive(Debug)]
 struct Tail {
     text: Vec<u8>,
@@ -60,7 +60,7 @@ impl Tail {
         self.text.capacity() > self.most
     }
 
-    /// Drops all that is too old, and memory that is not needed.
+    /// Drops all text that is too old, and excess memory.
     fn trim(&mut self) {
         self.text.drain(..self.start());
         self.text.shrink_to(self.most);
