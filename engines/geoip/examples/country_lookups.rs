@@ -29,7 +29,7 @@ fn main() -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    // Addresses are made before, so that the time is that of lookups alone.
+    // Addresses are made before the measurement, so that only lookups are timed.
     let addresses: Vec<IpAddr> = (0..count)
         .map(|n| match family.as_str() {
             "4" => Ipv4Addr::from_bits(mixed(n) as u32).into(),

@@ -1,6 +1,6 @@
-//! Countries by their place in MaxMind's older databases, which is their number there.
+//! Countries by their index in MaxMind's older databases.
 //!
-//! Source: ISO 3166-1 for codes and names, with the names and the few codes of its own that MaxMind had.
+//! Source: ISO 3166-1 for codes and names, and MaxMind's names and few codes of its own.
 
 /// A country's codes and name, as variables show them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -211,7 +211,7 @@ fn number_at(bytes: &[u8], at: usize, length: usize) -> Option<u32> {
     Some(number.fold(0, |number, byte| (number << 8) | u32::from(*byte)))
 }
 
-/// Takes a text that ends with a zero byte; the inner option is `None` if it is empty.
+/// Takes a text up to its zero byte; the inner option is `None` if it is empty.
 fn text<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
     let window = &rest[..rest.len().min(TEXT_BYTES_MAX + 1)];
     let end = window.iter().position(|byte| *byte == 0)?;
@@ -234,7 +234,7 @@ const RECORD_BYTES: usize = 3;
 const COUNTRY_BEGIN: u32 = 0xff_ff00;
 /// The only country with areas.
 const UNITED_STATES: u8 = 225;
-/// Maximum length of a text, bytes. A longer one is the rest of a broken file.
+/// Maximum length of a text, bytes. A longer one is part of a broken file.
 pub const TEXT_BYTES_MAX: usize = 300;
 
 #[cfg(test)]

@@ -4,8 +4,8 @@
 //! ([`legacy`]) and lists of ranges ([`ranges`]). A broken file yields wrong answers or none, but no panic. [`Places`]
 //! searches several databases in order.
 //!
-//! A crate of its own, since the server and the tools that measure both use it, and the protocol engines do not. Like
-//! these it is pure: callers read the files.
+//! A crate of its own, since the server and the measuring tools use it, and the protocol engines do not. Like these
+//! it is pure: callers read the files.
 #![forbid(unsafe_code)]
 
 pub mod countries;

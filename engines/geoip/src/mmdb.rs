@@ -145,7 +145,7 @@ impl Mmdb {
             IpAddr::V6(_) if !self.v6 => return None,
             IpAddr::V6(ip) => self.descend(0, ip.to_bits(), 128),
         };
-        // A record equal to the number of nodes has no data.
+        // A record equal to the number of nodes means "no data".
         found.checked_sub(self.nodes + GAP_BYTES)
     }
 

@@ -230,7 +230,7 @@ const ARRAY: u8 = 11;
 const BOOL: u8 = 14;
 const FLOAT: u8 = 15;
 
-/// Maximum number of fields that are examined for one value: known records have about a hundred.
+/// Maximum number of fields examined for one value: known records have about a hundred.
 pub const FIELDS_MAX: usize = 65_536;
 /// Maximum depth of skipped maps and arrays: known records have four.
 pub const DEPTH_MAX: usize = 64;

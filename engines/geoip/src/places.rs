@@ -135,7 +135,7 @@ impl Places {
     /// Reads named files, or those of [`DEBIAN_FILES`] that exist if none is named. `read` returns a file's content.
     ///
     /// # Errors
-    /// As [`Self::read`]; `Unreadable` if a file that was named does not exist, or any other error of `read`.
+    /// As [`Self::read`]; `Unreadable` if a named file does not exist, or on any other error of `read`.
     pub fn open<S: AsRef<str>>(
         files: &[S],
         mut read: impl FnMut(&str) -> io::Result<Vec<u8>>,
@@ -163,7 +163,7 @@ impl Places {
         Self::read(contents)
     }
 
-    /// Takes databases that are in memory already, by the names of their files.
+    /// Takes databases in memory, by the names of their files.
     ///
     /// # Errors
     /// `WrongKind` for a database without countries and operators, `Malformed` for a list without ranges,
@@ -187,7 +187,7 @@ impl Places {
         self.sources.iter().map(|source| source.file.as_str())
     }
 
-    /// Returns an address's country: a code for which [`is_country`] holds.
+    /// Returns an address's country: a code accepted by [`is_country`].
     #[must_use]
     pub fn country(&self, ip: IpAddr) -> Option<[u8; 2]> {
         let ip = ip.to_canonical();
@@ -343,14 +343,14 @@ fn known(code: [u8; 2]) -> Option<[u8; 2]> {
 
 /// Debian's package of lists of countries by address.
 pub const DEBIAN_PACKAGE: &str = "tor-geoipdb";
-/// The files of that package, which are used if no file is named.
+/// The files of that package, used if no file is named.
 pub const DEBIAN_FILES: [&str; 2] = ["/usr/share/tor/geoip", "/usr/share/tor/geoip6"];
 
 /// Paths of a country's code in the records of MaxMind DB files: MaxMind and DB-IP, lists of others, IPinfo's older ones.
 const COUNTRY_PATHS: [&[&str]; 3] = [&["country", "iso_code"], &["country_code"], &["country"]];
 /// Maximum length of a subdivision's code, ISO 3166-2.
 const SUBDIVISION_CHARS_MAX: usize = 3;
-/// Maximum number of records that are examined to learn whether a file has any field.
+/// Maximum number of records examined to find a field in a file.
 const RECORDS_EXAMINED_MAX: usize = 100_000;
 
 #[cfg(test)]

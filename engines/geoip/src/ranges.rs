@@ -161,7 +161,7 @@ type Code = [u8; 2];
 /// The code of addresses without one.
 const NONE: Code = [0; 2];
 
-/// Maximum number of bytes that are examined to recognise a text.
+/// Maximum number of bytes examined to recognise a text.
 const LOOKED_AT_BYTES: usize = 512;
 
 #[cfg(test)]

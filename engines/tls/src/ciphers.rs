@@ -1,8 +1,8 @@
 //! Lists of cipher suites as OpenSSL writes them: `HIGH:!aNULL:!MD5`, `ECDHE-RSA-AES128-GCM-SHA256:...`.
 //!
-//! They choose among the suites of TLS 1.2; those of TLS 1.3 have a list of their own. Most words of the language mean
-//! suites that rustls does not have on purpose (no forward secrecy, CBC, finite-field groups) and so choose nothing.
-//! Absent: `SUITEB128`, `PROFILE=SYSTEM`.
+//! They choose among the suites of TLS 1.2; those of TLS 1.3 have a list of their own. Most words of the language
+//! refer to suites that rustls omits on purpose (no forward secrecy, CBC, finite-field groups) and so choose
+//! nothing. Absent: `SUITEB128`, `PROFILE=SYSTEM`.
 //!
 //! Source: openssl-ciphers(1).
 
@@ -22,14 +22,14 @@ use super::names;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ciphers {
     pub(crate) suites: Vec<SupportedCipherSuite>,
-    /// Words that name no suite which is built.
+    /// Words that select no available suite.
     pub ignored: Vec<String>,
 }
 
 /// Reason why a list is refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CipherFault {
-    /// No suite that is built is in it; with the words that name others.
+    /// The list selects no available suite; with the words for unavailable ones.
     NoMatch(Vec<String>),
     /// It requests something unsupported.
     Unsupported(String),
@@ -66,7 +66,7 @@ enum Encryption {
 }
 
 impl Entry {
-    /// Whether a word of the language means the suite; `None` if it is no such word.
+    /// Whether a word of the language selects the suite; `None` if it is no such word.
     fn has(&self, word: &str) -> Option<bool> {
         Some(match word {
             "ALL" | "HIGH" | "DEFAULT" | "COMPLEMENTOFALL" | "COMPLEMENTOFDEFAULT" => {
@@ -95,7 +95,7 @@ impl Entry {
 }
 
 impl Ciphers {
-    /// None, for a server that speaks no TLS 1.2, with the words that named others.
+    /// No suites, for a server without TLS 1.2, with the words for unavailable ones.
     #[must_use]
     pub fn none(ignored: Vec<String>) -> Self {
         Self {
@@ -138,7 +138,7 @@ impl Ciphers {
         Ok(Self { suites, ignored })
     }
 
-    /// Reads a list of suites of TLS 1.3, which has names alone.
+    /// Reads a list of suites of TLS 1.3, which consists of names only.
     ///
     /// # Errors
     /// A name is none of them.

@@ -84,7 +84,7 @@ impl ClientCertVerifier for AnyClient {
         }
     }
 
-    /// TLS 1.2 does not tell the curve by the scheme, so several algorithms may be meant.
+    /// In TLS 1.2 the scheme does not determine the curve, so several algorithms are possible.
     fn verify_tls12_signature(
         &self,
         message: &[u8],

@@ -1,6 +1,6 @@
-//! The settings that connections in the client role share.
+//! The shared settings of connections in the client role.
 //!
-//! Sessions belong to the settings that they came by, and to those that were derived from them.
+//! Sessions belong to the settings of their connection, and to settings derived from them.
 //!
 //! Source: RFC 8446 sections 2.2 and 4.2.10, RFC 7301, RFC 8879.
 
@@ -17,10 +17,10 @@ use super::versions::Versions;
 #[derive(Clone, Debug)]
 pub struct ClientConfig(Arc<rustls::ClientConfig>);
 
-/// Which certificates of a server are accepted.
+/// Accepted certificates of a server.
 #[derive(Debug)]
 pub enum ServerTrust {
-    /// Those that lead to one of these authorities, are in force and have the server's name.
+    /// Certificates that chain to one of these authorities, are in force and have the server's name.
     Authorities(RootCertStore),
     /// Any certificate, if the server has its key.
     Any,
@@ -31,16 +31,16 @@ pub enum ServerTrust {
 pub struct ClientOptions {
     /// Protocols by ALPN, the first the most wanted.
     pub alpn: Vec<Vec<u8>>,
-    /// Whether certificates may come compressed.
+    /// Whether compressed certificates are accepted.
     pub certificate_compression: bool,
-    /// Whether data may be sent with the first message of a session that allows it.
+    /// Whether data may be sent with the first message if the session permits it.
     pub early_data: bool,
     /// Receives the secrets.
     pub key_log: Option<Arc<dyn KeyLog>>,
 }
 
 impl ClientConfig {
-    /// Settings that offer these protocols by ALPN, the first the most wanted, and keep at most `sessions` sessions for
+    /// Settings that offer these protocols by ALPN, the most wanted first, and keep at most `sessions` sessions for
     /// resumption, 0 for none.
     ///
     /// # Errors

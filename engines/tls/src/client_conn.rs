@@ -1,7 +1,7 @@
 //! One connection in the client role.
 //!
-//! The handshake begins with [`ClientConn::new`]: its first bytes wait in [`ClientConn::take_output`]. Received bytes go
-//! in by [`ClientConn::receive`]; plaintext can be encrypted once [`ClientConn::is_open`].
+//! The handshake begins with [`ClientConn::new`]: its first bytes wait in [`ClientConn::take_output`]. Received
+//! bytes enter by [`ClientConn::receive`]; plaintext can be encrypted once [`ClientConn::is_open`].
 //!
 //! Absent: certificates of the client's own.
 //!
@@ -71,10 +71,10 @@ impl ClientConn {
         })
     }
 
-    /// Takes bytes from the server; plaintext goes to `sink`, in order.
+    /// Takes bytes from the server and passes plaintext to `sink`, in order.
     ///
     /// # Errors
-    /// The connection cannot go on; an alert may wait in [`Self::take_output`].
+    /// The connection cannot continue; an alert may wait in [`Self::take_output`].
     pub fn receive(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
         // An error leaves the connection dead.
         match std::mem::replace(&mut self.state, State::Dead) {
@@ -132,7 +132,7 @@ impl ClientConn {
         }
     }
 
-    /// Bytes of memory that the connection holds, about: its state and buffers, and the structure of the library.
+    /// Approximate memory of the connection, bytes: its state and buffers, and the structure of the library.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let state = self
@@ -147,13 +147,13 @@ impl ClientConn {
         matches!(self.state, State::Open(_))
     }
 
-    /// Whether the server has said that it sends nothing more.
+    /// Whether the server has announced the end of its data (close_notify).
     #[must_use]
     pub fn peer_closed(&self) -> bool {
         self.records.peer_closed
     }
 
-    /// The application protocol that was agreed on.
+    /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         self.conn()?.alpn_protocol()
@@ -173,19 +173,19 @@ impl ClientConn {
         kind == Some(HandshakeKind::FullWithHelloRetryRequest)
     }
 
-    /// State of the data that was sent with the first message.
+    /// State of the data sent with the first message.
     #[must_use]
     pub fn early_data(&self) -> EarlyData {
         self.early
     }
 
-    /// The version of TLS, once it is agreed on.
+    /// The version of TLS, once it is negotiated.
     #[must_use]
     pub fn version(&self) -> Option<ProtocolVersion> {
         self.conn()?.protocol_version()
     }
 
-    /// The server's certificates, its own first; of a resumed session those that were sent when it began.
+    /// The server's certificates, its own first; those of the original session if it was resumed.
     #[must_use]
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         let sent = self.conn().and_then(|conn| conn.peer_certificates());

@@ -1,4 +1,4 @@
-//! Compression of certificates that a handshake can wait for.
+//! Compression of certificates at a speed suitable for handshakes.
 //!
 //! rustls compresses a chain when the first client supports it, and keeps the result. It requests the best quality,
 //! which with brotli blocks a serving thread for some 20 ms. It saves only a few hundred bytes compared with the
@@ -29,7 +29,7 @@ impl CertCompressor for Quick {
 static BROTLI: Quick = Quick(BROTLI_COMPRESSOR);
 static ZLIB: Quick = Quick(ZLIB_COMPRESSOR);
 
-/// The compressors, those we like most first.
+/// The compressors, the most wanted first.
 pub(crate) fn compressors() -> Vec<&'static dyn CertCompressor> {
     vec![&BROTLI, &ZLIB]
 }

@@ -1,7 +1,7 @@
 //! The TLS settings of one server, ready for use.
 //!
-//! [`Settings`] are plain data that was checked when it was read; [`Config::build`] puts them together for rustls. Parts that do
-//! not depend on the certificates are a [`Policy`], which ten thousand servers may share.
+//! [`Settings`] are plain data that was checked when it was read; [`Config::build`] assembles them for rustls.
+//! Parts that do not depend on the certificates are a [`Policy`], which ten thousand servers may share.
 
 use std::sync::{Arc, OnceLock};
 
@@ -36,7 +36,7 @@ pub struct Config {
 pub struct Settings {
     /// The server's certificates.
     pub identities: Vec<Identity>,
-    /// The certificates come with each handshake ([`Config::with`]).
+    /// The certificates are chosen for each handshake ([`Config::with`]).
     pub late: bool,
     /// Versions that are spoken.
     pub versions: Versions,
@@ -48,7 +48,7 @@ pub struct Settings {
     pub prefer_server_ciphers: bool,
     /// Groups of key exchange.
     pub groups: Groups,
-    /// Application protocols besides HTTP/2, those it likes most first.
+    /// Application protocols besides HTTP/2, the most wanted first.
     pub alpn: Vec<Vec<u8>>,
     /// The keys for tickets, if tickets are on.
     pub tickets: Option<Arc<dyn KeyRing>>,
@@ -94,9 +94,9 @@ impl Default for Settings {
 /// Treatment of clients with and without certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ClientMode {
-    /// There must be one, and it must be one to trust.
+    /// A trusted certificate is required.
     Required,
-    /// If there is one, it must be one to trust.
+    /// A certificate is optional, but must be trusted.
     Optional,
     /// Optional; a certificate must be valid except for its issuer.
     OptionalNoCa,
@@ -117,7 +117,7 @@ pub struct ClientAuth {
     pub depth: usize,
 }
 
-/// Error of a client's certificate, for which the client gets an error page.
+/// Error of a client's certificate; the client gets an error page for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientCertError {
     /// It sent no certificate.
@@ -136,7 +136,7 @@ impl Config {
         Ok(Self::of(Arc::new(Policy::build(settings)?), identities))
     }
 
-    /// Makes one of settings that others share, and certificates.
+    /// Makes a configuration of shared settings and these certificates.
     #[must_use]
     pub fn of(policy: Arc<Policy>, identities: Vec<Identity>) -> Self {
         Self {
@@ -153,7 +153,7 @@ impl Config {
         &self.policy
     }
 
-    /// Returns the settings with other certificates; sessions are bound to those.
+    /// Returns the settings with other certificates; sessions are bound to the new ones.
     #[must_use]
     pub fn with(&self, identities: Vec<Identity>) -> Self {
         Self::of(Arc::clone(&self.policy), identities)
@@ -174,7 +174,7 @@ impl Config {
         if others.is_empty() {
             return Arc::clone(config);
         }
-        // So few servers have others that none keeps a configuration for them.
+        // Few servers have other protocols, so a configuration for them is not cached.
         let mut config = ServerConfig::clone(config);
         let at = offer.len() - others.len();
         let names = others.iter().map(|name| name.to_vec());
@@ -188,13 +188,14 @@ impl Config {
         self.is_late() || !self.identities.is_empty()
     }
 
-    /// Whether its certificates come with each handshake ([`Settings::late`]).
+    /// Whether its certificates are chosen for each handshake ([`Settings::late`]).
     #[must_use]
     pub fn is_late(&self) -> bool {
         self.policy.late
     }
 
-    /// Returns the settings for a connection to keep. The digest that sessions are bound to is made once for all of them.
+    /// Returns the settings for a connection to keep. The digest for the session binding is computed once for all
+    /// of them.
     #[must_use]
     pub fn shared(&self) -> Arc<Self> {
         self.context();

@@ -14,8 +14,9 @@ use super::scratch::Scratch;
 
 /// One TLS connection in the server role.
 ///
-/// [`Conn::receive`] takes bytes; once [`Conn::hello`] has a ClientHello, [`Conn::start`] sets the configuration. Output
-/// leaves by [`Conn::transmit`]; plaintext goes in by [`Conn::encrypt`] while [`Conn::is_open`].
+/// [`Conn::receive`] takes bytes; once [`Conn::hello`] returns a ClientHello, [`Conn::start`] sets the
+/// configuration. Output leaves by [`Conn::transmit`]; plaintext enters by [`Conn::encrypt`] while
+/// [`Conn::is_open`].
 pub struct Conn {
     state: State,
     /// The requested name.
@@ -86,10 +87,10 @@ impl Conn {
         }
     }
 
-    /// Takes bytes from the peer; plaintext goes to `sink`, in order.
+    /// Takes bytes from the peer and passes plaintext to `sink`, in order.
     ///
     /// # Errors
-    /// The connection cannot go on; an alert may wait to be transmitted.
+    /// The connection cannot continue; an alert may wait to be transmitted.
     pub fn receive(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
         match &mut self.state {
             State::Fresh(reader) => match reader.read(input) {
@@ -173,7 +174,7 @@ impl Conn {
         }
     }
 
-    /// The received bytes of a connection that turned out to be none of TLS.
+    /// The received bytes of a connection that does not use TLS.
     pub fn take_held(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.records.partial)
     }
@@ -203,7 +204,7 @@ impl Conn {
         }
     }
 
-    /// Ends a handshake for which there is no certificate.
+    /// Ends a handshake without a certificate for it.
     pub fn abandon(&mut self) -> Fault {
         self.state = State::Dead;
         self.records.out.extend_from_slice(&INTERNAL_ERROR_ALERT);
@@ -217,7 +218,8 @@ impl Conn {
         Fault::Rejected
     }
 
-    /// Bytes of memory that the connection holds, about: its state and buffers, and of the library's part only the structure.
+    /// Approximate memory of the connection, bytes: its state and buffers, and only the structure of the library's
+    /// part.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
         let state = match &self.state {
@@ -239,7 +241,7 @@ impl Conn {
         !matches!(self.state, State::Open(_) | State::Dead)
     }
 
-    /// Whether the peer has said that it sends nothing more.
+    /// Whether the peer has announced the end of its data (close_notify).
     #[must_use]
     pub fn peer_closed(&self) -> bool {
         self.records.peer_closed
@@ -251,12 +253,12 @@ impl Conn {
         !self.records.out.is_empty()
     }
 
-    /// Takes bytes of the handshake, and alerts, that are to be sent.
+    /// Takes pending bytes of the handshake, and alerts, for sending.
     pub fn take_output(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.records.out)
     }
 
-    /// Whether early data has come and the handshake is not over: the data may be a replay.
+    /// Whether early data was received before the end of the handshake: the data may be a replay.
     #[must_use]
     pub fn is_early(&self) -> bool {
         self.early && matches!(self.state, State::Running(..))
@@ -285,7 +287,7 @@ impl Conn {
         })
     }
 
-    /// The application protocol that was agreed on.
+    /// The negotiated application protocol.
     #[must_use]
     pub fn alpn(&self) -> Option<&[u8]> {
         match &self.state {
@@ -294,7 +296,7 @@ impl Conn {
         }
     }
 
-    /// Encrypts plaintext into records of at most `record_bytes` of it, at the end of `out`.
+    /// Encrypts plaintext into records with at most `record_bytes` of it each, at the end of `out`.
     ///
     /// # Errors
     /// The connection is not open, or its keys are used up.

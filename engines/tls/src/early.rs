@@ -14,14 +14,14 @@ use super::records::{RECORD_BYTES, encode};
 /// State of early data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EarlyData {
-    /// None was sent: there was none, or no session that allows it.
+    /// None was sent: there was no data, or no session that permits it.
     #[default]
     NotSent,
-    /// As many of its bytes were sent; the server has not answered.
+    /// This many bytes were sent; the server has not answered.
     Sent(usize),
-    /// The server has taken as many bytes: the rest is sent after the handshake.
+    /// The server has accepted this many bytes: the rest is sent after the handshake.
     Accepted(usize),
-    /// The server did not take it: all is sent again after the handshake.
+    /// The server rejected it: all data is sent again after the handshake.
     Rejected,
 }
 
@@ -70,13 +70,13 @@ pub(crate) fn begin(
     }
 }
 
-/// Plaintext of records of `bytes`: rustls takes as much as the session allows, and does not say how much that was.
+/// Plaintext of records of `bytes`: rustls accepts as much as the session permits, and does not report the amount.
 fn plain_bytes(bytes: usize) -> usize {
     bytes - bytes.div_ceil(RECORD_BYTES + OVERHEAD_BYTES) * OVERHEAD_BYTES
 }
 
-/// Whether records of a client's second flight have an EndOfEarlyData: the one message without content (RFC 8446 section
-/// 4.5), which only its length shows, since it is encrypted.
+/// Whether records of a client's second flight have an EndOfEarlyData. It is the one message without content (RFC
+/// 8446 section 4.5), visible only by its length, since it is encrypted.
 fn has_end_of_early_data(mut flight: &[u8]) -> bool {
     while let [kind, _, _, high, low, rest @ ..] = flight {
         let length = usize::from(u16::from_be_bytes([*high, *low]));
@@ -88,7 +88,8 @@ fn has_end_of_early_data(mut flight: &[u8]) -> bool {
     false
 }
 
-/// Bytes of a record of TLS 1.3 besides its plaintext: head, content type and tag, which all its ciphers in use have of 16.
+/// Bytes of a record of TLS 1.3 besides its plaintext: head, content type and tag; the tag has 16 bytes in all
+/// supported ciphers.
 const OVERHEAD_BYTES: usize = 5 + 1 + 16;
 /// An encrypted handshake message without content: its head, the content type and the tag.
 const EMPTY_MESSAGE_BYTES: usize = 4 + 1 + 16;

@@ -13,7 +13,7 @@ pub enum Fault {
     NotTls,
     /// The requested name is refused (`ssl_reject_handshake`).
     Rejected,
-    /// A certificate that is chosen at the handshake could not be loaded.
+    /// A certificate chosen at the handshake could not be loaded.
     NoCertificate,
     /// The peer sent an alert.
     Alert(AlertDescription),

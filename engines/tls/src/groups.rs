@@ -1,4 +1,4 @@
-//! Groups of key exchange, by the names that OpenSSL has for them; and P-521, which rustls leaves to its users.
+//! Groups of key exchange, by OpenSSL's names; and P-521, which rustls does not provide.
 //!
 //! Source: SSL_CTX_set1_groups_list(3); RFC 8446 section 4.2.8.2 for the form of a public key.
 
@@ -16,12 +16,12 @@ use rustls::{Error, NamedGroup, PeerMisbehaved};
 #[derive(Clone, Debug)]
 pub struct Groups {
     pub(crate) list: Vec<&'static dyn SupportedKxGroup>,
-    /// Names of OpenSSL's groups that are not built.
+    /// Names of OpenSSL's groups that are not available.
     pub ignored: Vec<String>,
 }
 
 impl Default for Groups {
-    /// `auto`: those of OpenSSL 3.5 that are built, the hybrid one first.
+    /// `auto`: the available groups of OpenSSL 3.5, the hybrid one first.
     fn default() -> Self {
         Self {
             list: vec![X25519MLKEM768, X25519, SECP256R1, SECP384R1, &P521],
@@ -31,7 +31,7 @@ impl Default for Groups {
 }
 
 impl Groups {
-    /// Reads a list: `X25519:prime256v1`, `auto`; `None` if a name is none of OpenSSL's, or no group is left.
+    /// Reads a list: `X25519:prime256v1`, `auto`; `None` if OpenSSL does not know a name, or no group is left.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text == "auto" {
@@ -42,7 +42,7 @@ impl Groups {
             ignored: Vec::new(),
         };
         for word in text.split([':', '/']) {
-            // Newer versions mark groups with a share of a key to predict, and groups that may be missing.
+            // Newer versions mark groups with a predicted key share (`*`), and optional groups (`?`).
             let name = word.trim_start_matches(['*', '?']);
             let optional = word[..word.len() - name.len()].contains('?');
             let found = GROUPS
@@ -161,7 +161,7 @@ impl ActiveKeyExchange for Exchange {
     }
 }
 
-/// First byte of the only form in which TLS sends points.
+/// First byte of the only form of points in TLS.
 const UNCOMPRESSED_POINT: u8 = 4;
 
 #[cfg(test)]

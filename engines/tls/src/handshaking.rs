@@ -14,7 +14,7 @@ use rustls::sign::CertifiedKey;
 /// Context that distinguishes one configuration's sessions from another's.
 pub(crate) type Context = [u8; 32];
 
-/// The part of a server that its handshakes ask for.
+/// The part of a server needed by its handshakes.
 pub(crate) trait Server {
     /// The certificate for a ClientHello.
     fn certified(&self, hello: &ClientHello<'_>) -> Option<Arc<CertifiedKey>>;

@@ -41,7 +41,7 @@ pub enum Parsed {
     More,
     /// A whole one.
     Hello(Hello),
-    /// No TLS, or a ClientHello that cannot be read.
+    /// No TLS, or an unreadable ClientHello.
     Odd,
 }
 
@@ -51,20 +51,20 @@ pub fn parse(input: &[u8]) -> Parsed {
     Reader::default().read(input).0
 }
 
-/// Reads the first bytes of a connection, as they come.
+/// Reads the first bytes of a connection, in any pieces.
 #[derive(Debug, Default)]
 pub struct Reader {
     /// The handshake messages so far, without the heads of their records.
     message: Vec<u8>,
     /// The beginning of the head of the next record, if it is incomplete or malformed.
     head: Vec<u8>,
-    /// The version that the last record named, and its bytes that are still to come.
+    /// The version in the last record, and the number of its outstanding bytes.
     version: [u8; 2],
     left: usize,
 }
 
 impl Reader {
-    /// Takes bytes; after [`Parsed::More`] there may be others. Returns the unread ones behind the end.
+    /// Takes bytes; after [`Parsed::More`] further bytes may follow. Returns the unread ones behind the end.
     pub fn read<'i>(&mut self, input: &'i [u8]) -> (Parsed, &'i [u8]) {
         let mut rest = input;
         loop {
@@ -94,7 +94,7 @@ impl Reader {
         }
     }
 
-    /// Takes the head of a record, if it is whole.
+    /// Takes the head of a record, if it is complete.
     fn begin_record(&mut self) -> Message<()> {
         let &[kind, major, minor, high, low] = self.head.as_slice() else {
             return match self.head.first() {
@@ -205,7 +205,7 @@ fn hello(body: &[u8]) -> Option<Hello> {
     Some(found)
 }
 
-/// The numbers of two bytes that are in a list.
+/// The two-byte numbers in a list.
 fn numbers(list: &[u8]) -> Vec<u16> {
     list.chunks_exact(2)
         .map(|bytes| u16::from_be_bytes([bytes[0], bytes[1]]))
@@ -252,7 +252,7 @@ const RECORD_BYTES: usize = (1 << 14) + 2048;
 /// Bytes of its head, and of plaintext at most.
 const RECORD_HEAD_BYTES: usize = 5;
 const PLAIN_BYTES: usize = 1 << 14;
-/// Largest ClientHello that is read, and the largest that rustls takes. As a record has a byte at least, it is the number of
+/// Largest accepted ClientHello, also rustls's limit. A record has at least one byte, so this limits the number of
 /// records, too.
 const HELLO_BYTES: usize = 0xffff;
 
@@ -323,7 +323,7 @@ mod tests {
         }
     }
 
-    /// The message of this many bytes of body, which an extension that is not known fills.
+    /// The message with a body of this many bytes, filled by an unknown extension.
     fn long(body: usize) -> Vec<u8> {
         let mut extensions = Vec::new();
         let mut room = body - 43;
@@ -401,7 +401,7 @@ mod tests {
                 let parsed = parse(&records(&message, len));
                 assert_eq!(matches!(parsed, Parsed::Hello(_)), whole, "{body}");
             }
-            // It is refused by its length, before it has come.
+            // It is refused by its length, before its body arrives.
             let (parsed, _) = Reader::default().read(&records(&message[..4], 1));
             assert_eq!(parsed == Parsed::More, whole, "{body}");
         }
@@ -455,7 +455,7 @@ mod tests {
         ] {
             assert_eq!(parse(odd), Parsed::Odd, "{odd:?}");
         }
-        // An extension that is longer than the list.
+        // An extension longer than the list.
         let broken = message(&[0, 0, 0, 9, 0]);
         assert_eq!(parse(&records(&broken, 100)), Parsed::Odd);
     }

@@ -42,7 +42,7 @@ impl Key {
     /// Reads the first key of a PEM text.
     ///
     /// # Errors
-    /// There is none, it is damaged, or of a kind that is not supported.
+    /// There is none, or it is damaged or of an unsupported kind.
     pub fn from_pem(text: &[u8], passwords: &[Vec<u8>]) -> Result<Self, FileFault> {
         let parts = pem::parts(text).map_err(|_| FileFault::Damaged(ANY_KEY))?;
         let part = parts
@@ -67,7 +67,7 @@ impl Key {
                 )));
             }
         };
-        // Each kind that is tried reads and checks the key as a whole, and RSA would come first.
+        // Each attempt reads and checks the whole key, and the first attempt would be RSA.
         let key = match is_elliptic(&der) {
             true => sign::any_ecdsa_type(&der),
             false => sign::any_supported_type(&der),
@@ -117,7 +117,7 @@ impl Identity {
     /// Joins a chain and a key; `ocsp` is the issuer's last OCSP response for the certificate, DER.
     ///
     /// # Errors
-    /// The key is not that of the first certificate.
+    /// The key does not match the first certificate.
     pub fn new(chain: Chain, key: &Key, ocsp: Option<Vec<u8>>) -> Result<Self, Mismatch> {
         let leaf = chain.0.first().ok_or(Mismatch)?;
         let theirs = Certificate::parse(leaf).ok_or(Mismatch)?;
@@ -140,7 +140,7 @@ impl Identity {
         (Self(Arc::clone(&self.0), Some(Arc::clone(&staple))), staple)
     }
 
-    /// A reference that keeps nothing; a response that comes later is not part of it.
+    /// A weak reference; it does not include a later response.
     #[must_use]
     pub fn downgrade(&self) -> WeakIdentity {
         WeakIdentity(Arc::downgrade(&self.0))
@@ -156,13 +156,13 @@ impl Identity {
         )
     }
 
-    /// Its memory, to ask the processor for it ahead of a handshake; [`Self::parts`] reads it.
+    /// Its memory, for a prefetch ahead of a handshake; [`Self::parts`] reads it.
     #[must_use]
     pub fn memory(&self) -> &impl Sized {
         &*self.0
     }
 
-    /// The memory that it leads to: of the key, and of the chain.
+    /// The memory that it points to: of the key, and of the chain.
     #[must_use]
     pub fn parts(&self) -> (&(impl ?Sized + use<>), &(impl ?Sized + use<>)) {
         (&*self.0.key, &*self.0.cert)

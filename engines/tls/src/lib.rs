@@ -8,7 +8,7 @@
 //! the time (validity of certificates, age of tickets). It also reads the server of the current handshake from its
 //! thread (`handshaking`). It opens no socket or file and starts no thread.
 //!
-//! Absent: everything that rustls does not do (TLS before 1.2, renegotiation, compression, DHE).
+//! Absent: everything that rustls omits (TLS before 1.2, renegotiation, compression, DHE).
 //!
 //! Source: RFC 8446, RFC 5246, RFC 6066, RFC 7301.
 #![forbid(unsafe_code)]

@@ -27,7 +27,7 @@ pub fn cipher(number: u16) -> Option<&'static str> {
     found.map(|(_, name)| *name)
 }
 
-/// Whether OpenSSL knows a cipher suite by this name.
+/// Whether OpenSSL has a cipher suite of this name.
 pub(crate) fn is_cipher(name: &str) -> bool {
     CIPHERS.iter().any(|(_, known)| *known == name)
 }
@@ -39,7 +39,7 @@ pub fn group(number: u16) -> Option<&'static str> {
     found.map(|(_, name)| *name)
 }
 
-/// Numbers of suites by which clients say something else (RFC 5746, RFC 7507).
+/// Numbers of suites that are signals of clients (RFC 5746, RFC 7507).
 const SIGNALS: &[(u16, &str)] = &[
     (0x00ff, "TLS_EMPTY_RENEGOTIATION_INFO_SCSV"),
     (0x5600, "TLS_FALLBACK_SCSV"),
@@ -70,7 +70,7 @@ const GROUPS: &[(u16, &str)] = &[
     (0x11ed, "SecP384r1MLKEM1024"),
 ];
 
-/// The cipher suites of OpenSSL 3.0 that certificates are used with, and those of anonymous servers.
+/// The cipher suites of OpenSSL 3.0 with certificates, and those of anonymous servers.
 const CIPHERS: &[(u16, &str)] = &[
     (0x0001, "NULL-MD5"),
     (0x0002, "NULL-SHA"),

@@ -37,7 +37,7 @@ pub struct Policy {
 pub(crate) struct Client {
     pub(crate) auth: Arc<ClientAuth>,
     pub(crate) verifier: Verifier,
-    /// Of everything that decides whom clients are taken for.
+    /// A digest of all settings that decide about trust in clients.
     pub(crate) digest: Context,
 }
 
@@ -63,7 +63,7 @@ impl Settings {
         number(address(self.tickets.as_ref()));
         number(address(self.sessions.as_ref()));
         number(address(self.client.as_ref()));
-        // Each list begins with its length, so that no two write the same.
+        // Each list begins with its length, so that different lists never have equal bytes.
         let tls13 = self.ciphers13.as_ref();
         for suites in [Some(&self.ciphers), tls13].into_iter().flatten() {
             key.extend((suites.suites.len() as u64).to_be_bytes());
@@ -82,13 +82,13 @@ impl Settings {
     }
 }
 
-/// The address of something; nothing is at 0.
+/// The address of a value; 0 for none.
 fn address<T: ?Sized>(thing: Option<&Arc<T>>) -> u64 {
     thing.map_or(0, |thing| Arc::as_ptr(thing).addr() as u64)
 }
 
 impl Policy {
-    /// Makes the settings ready, without their certificates.
+    /// Prepares the settings, without their certificates.
     ///
     /// # Errors
     /// Errors of rustls about incompatible settings.
@@ -105,7 +105,7 @@ impl Policy {
         let lifetime_s = settings.session_timeout_s;
         rustls.session_storage = match settings.sessions {
             Some(cache) => Arc::new(Sessions { cache, lifetime_s }),
-            // rustls has a cache of its own to begin with.
+            // Without this, rustls uses a cache of its own.
             None => Arc::new(NoServerSessionStorage {}),
         };
         if let Some(ring) = settings.tickets.filter(|_| settings.early_data_bytes == 0) {
@@ -185,7 +185,7 @@ fn crypto(settings: &Settings) -> CryptoProvider {
     }
 }
 
-/// Names of authorities that are sent to clients.
+/// Names of authorities for clients.
 fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
     let mut names: Vec<&[u8]> = Vec::new();
     for certificate in client.told.iter().filter_map(Certificate::parse) {
@@ -199,7 +199,7 @@ fn hints(client: &ClientAuth) -> Vec<DistinguishedName> {
         .collect()
 }
 
-/// A digest of everything that decides whom clients are taken for.
+/// A digest of all settings that decide about trust in clients.
 fn policy(client: &ClientAuth) -> Context {
     let mut parts = Parts::new();
     parts.add(&[client.mode as u8]);
@@ -295,7 +295,7 @@ mod tests {
             |s| s.prefer_server_ciphers = true,
             |s| s.groups = Groups::parse("X25519").expect("it is built"),
             |s| s.alpn = vec![b"http/1.1".to_vec()],
-            // One list of many names is not many lists of one.
+            // A list with one concatenated name differs from a list of several names.
             |s| s.alpn = vec![b"http/1".to_vec(), b".1".to_vec()],
             |s| s.session_timeout_s = 301,
             |s| s.client = Some(client()),

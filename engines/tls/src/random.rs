@@ -1,4 +1,4 @@
-//! Random numbers that are there when the first handshake needs them.
+//! Prepares random numbers before the first handshake needs them.
 //!
 //! Source: AWS-LC, the comment of `tree_drbg_jitter_entropy.c`.
 

@@ -1,6 +1,6 @@
 //! Records, in both roles: received ones are decrypted in place, plaintext is encrypted into the send buffer.
 //!
-//! rustls has the two roles as two types with the same methods and no trait of them; [`Role`] is that trait.
+//! rustls has two types for the roles, with equal methods but no common trait; [`Role`] is that trait.
 
 use rustls::Error;
 use rustls::client::{ClientConnectionData, UnbufferedClientConnection};
@@ -16,10 +16,10 @@ pub(crate) trait Role {
     /// State of rustls for the role.
     type Data;
 
-    /// Processes received bytes until something is to be done.
+    /// Processes received bytes up to the next state that needs an action.
     fn process<'c, 'i>(&'c mut self, input: &'i mut [u8]) -> UnbufferedStatus<'c, 'i, Self::Data>;
 
-    /// Passes early data to `sink`; returns how many bytes of the input it used, `None` if there was none.
+    /// Passes early data to `sink`; returns the number of used input bytes, `None` if there was none.
     fn read_early(
         early: ReadEarlyData<'_, '_, Self::Data>,
         sink: &mut dyn FnMut(&[u8]),
@@ -66,11 +66,11 @@ impl Role for UnbufferedClientConnection {
 /// The buffers of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Records {
-    /// Received bytes of a record that is not whole.
+    /// Received bytes of an incomplete record.
     pub(crate) partial: Vec<u8>,
     /// Bytes of the handshake, and alerts, to be sent.
     pub(crate) out: Vec<u8>,
-    /// The peer has said that it sends nothing more.
+    /// The peer has announced the end of its data (close_notify).
     pub(crate) peer_closed: bool,
     /// We have.
     pub(crate) closing: bool,
@@ -87,10 +87,10 @@ pub(crate) struct Progress {
 }
 
 impl Records {
-    /// Takes bytes from the peer; plaintext goes to `sink`, in order.
+    /// Takes bytes from the peer and passes plaintext to `sink`, in order.
     ///
     /// # Errors
-    /// The connection cannot go on and must not be used again; an alert may wait in `out`.
+    /// The connection cannot continue and must not be used again; an alert may wait in `out`.
     pub(crate) fn receive<R: Role>(
         &mut self,
         conn: &mut R,
@@ -120,7 +120,7 @@ impl Records {
     ) -> Result<Progress, Error> {
         let mut progress = Progress::default();
         loop {
-            // rustls returns one state a call, which borrows the input while it is handled.
+            // rustls returns one state per call, which borrows the input meanwhile.
             let UnbufferedStatus {
                 mut discard, state, ..
             } = conn.process(&mut input[progress.used..]);
@@ -194,7 +194,7 @@ impl Records {
         }
     }
 
-    /// Encrypts plaintext into records of at most `record_bytes` of it, at the end of `out`.
+    /// Encrypts plaintext into records with at most `record_bytes` of it each, at the end of `out`.
     ///
     /// # Errors
     /// The connection's keys are used up.
@@ -294,10 +294,10 @@ pub(crate) const RECORD_BYTES: usize = 1 << 14;
 const RECORD_OVERHEAD_BYTES: usize = 5 + 8 + 1 + 16;
 /// An encrypted alert.
 const ALERT_BYTES: usize = 64;
-/// States that may come before application data can be written.
+/// Most states passed before application data can be written.
 const STATES_BEFORE_TRAFFIC: usize = 16;
 /// Messages that are taken after an error.
 const MESSAGES_AFTER_ERROR: usize = 8;
-/// Types of records (RFC 8446 section 5.1): an alert, and anything that is encrypted.
+/// Types of records (RFC 8446 section 5.1): an alert, and anything encrypted.
 const ALERT: u8 = 21;
 const ENCRYPTED: u8 = 23;

@@ -1,4 +1,4 @@
-//! Resumption: tickets, and sessions that the server keeps.
+//! Resumption: tickets, and sessions stored by the server.
 //!
 //! All servers and threads share keys and sessions; their ownership and rotation are outside ([`KeyRing`],
 //! [`SessionCache`]). A ticket or stored session carries the context of its configuration (certificates and policy
@@ -59,7 +59,7 @@ impl TicketKey {
         })
     }
 
-    /// Makes a random key; `None` if there is no randomness.
+    /// Makes a random key; `None` without randomness.
     #[must_use]
     pub fn random() -> Option<Self> {
         let mut bytes = [0; LONG_BYTES];
@@ -129,7 +129,7 @@ impl ProducesTickets for Tickets {
     }
 
     fn lifetime(&self) -> u32 {
-        // A week is the most that clients take (RFC 8446 section 4.6.1).
+        // A week is the maximum for clients (RFC 8446 section 4.6.1).
         u32::try_from(self.lifetime_s).map_or(LIFETIME_MAX_S, |time| time.min(LIFETIME_MAX_S))
     }
 

@@ -1,7 +1,7 @@
-//! Memory that is filled and emptied again and again.
+//! Reusable memory for repeated writes.
 //!
-//! A writer gets a slice. Bytes of earlier writes are not zeroed first, as they would be in a
-//! `Vec` that is resized: with records of 16 KB that costs as much as a copy of them.
+//! A writer gets a slice. Bytes of earlier writes are not zeroed first, unlike in a resized `Vec`: with records of
+//! 16 KB that costs as much as a copy of them.
 
 /// Bytes at the front of memory that only grows.
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Scratch {
         self.filled == 0
     }
 
-    /// Room for `bytes` more, with whatever was there before.
+    /// Room for `bytes` more, with arbitrary earlier content.
     pub fn room(&mut self, bytes: usize) -> &mut [u8] {
         let end = self.filled + bytes;
         if self.memory.len() < end {
@@ -38,7 +38,7 @@ impl Scratch {
         &mut self.memory[self.filled..end]
     }
 
-    /// Counts bytes of the last room as filled in; no more than it had.
+    /// Counts bytes of the last room as written; at most its length.
     pub fn fill(&mut self, bytes: usize) {
         self.filled = self.memory.len().min(self.filled + bytes);
     }

@@ -1,4 +1,4 @@
-//! Keys that are encrypted with a password.
+//! Keys encrypted with a password.
 //!
 //! Supports PKCS #8 with PBES2 (PBKDF2 and AES in CBC mode), the default of OpenSSL since 1.0, and OpenSSL's older
 //! form with `DEK-Info` in the head lines, for AES. Absent: DES and other broken ciphers; scrypt.
@@ -133,12 +133,12 @@ fn decrypt(
     let mut body = body.to_vec();
     let context = DecryptionContext::Iv128(FixedLength::from(vector));
     let plain = key.decrypt(&mut body, context).ok()?;
-    // One wrong password in 256 leaves something that looks padded; a key is a sequence.
+    // One wrong password in 256 yields plausible padding; but a key is also a sequence.
     let whole = Reader::new(plain).expect(der::SEQUENCE)?.whole.len() == plain.len();
     whole.then(|| plain.to_vec())
 }
 
-/// A key from a password as OpenSSL's older form has it: MD5, once.
+/// A key from a password by OpenSSL's older method: MD5, once.
 fn derive(password: &[u8], salt: &[u8], len: usize) -> Vec<u8> {
     let mut key = Vec::new();
     let mut last: Vec<u8> = Vec::new();
@@ -174,7 +174,7 @@ fn unsupported(what: &str) -> FileFault {
 
 const KEY: &str = "ANY PRIVATE KEY";
 const VECTOR_BYTES: usize = 16;
-/// The part of the vector that is the salt, too.
+/// The part of the vector that is also the salt.
 const SALT_BYTES: usize = 8;
 
 const PBES2: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 5, 13];

@@ -1,4 +1,4 @@
-//! An OCSP response that changes while its certificate is shown.
+//! An OCSP response that changes while its certificate is in use.
 //!
 //! A handshake takes a lock for reading and a reference; a new response replaces them as a whole. Absent: the
 //! source of responses.
@@ -34,7 +34,8 @@ impl Staple {
         }
     }
 
-    /// Shows a response, DER, with the certificate from now on, until a time in seconds since 1970 or another comes.
+    /// Sends a response, DER, with the certificate from now on, until a time in seconds since 1970 or the next
+    /// response.
     pub fn put(&self, response: &[u8], until_s: Option<i64>) {
         let mut certified = CertifiedKey::clone(&self.plain);
         certified.ocsp = Some(response.to_vec());

@@ -1,4 +1,4 @@
-//! Whether a client's certificate is one to trust, as OpenSSL decides and in its words.
+//! Whether a client's certificate is trusted, by OpenSSL's rules and in its words.
 //!
 //! A path is built from the client's certificate to a self-issued certificate among the trusted ones. The whole
 //! path is then checked. Of several faults the last one found is returned, in OpenSSL's order of checks, because
@@ -42,7 +42,7 @@ pub enum Verified {
 pub struct Reason(pub u32, &'static str);
 
 impl Reason {
-    /// Whether it is only about the certificate's issuer (`optional_no_ca`).
+    /// Whether the only fault is an unknown issuer (`optional_no_ca`).
     #[must_use]
     pub fn is_unknown_issuer(self) -> bool {
         matches!(
@@ -58,7 +58,7 @@ impl fmt::Display for Reason {
     }
 }
 
-/// Certificates that are trusted to issue others.
+/// Certificates trusted to issue others.
 #[derive(Clone, Debug, Default)]
 pub struct Authorities {
     certificates: Vec<CertificateDer<'static>>,
@@ -106,7 +106,7 @@ pub(crate) struct Verifier {
 /// A path while it is built.
 struct Path<'c> {
     certificates: Vec<Certificate<'c>>,
-    /// It ends at a trusted certificate that issued itself.
+    /// It ends at a trusted self-issued certificate.
     complete: bool,
     fault: Option<Reason>,
 }
@@ -190,7 +190,7 @@ impl Verifier {
         fault
     }
 
-    /// Builds the path: trusted certificates are preferred to those that were sent.
+    /// Builds the path: trusted certificates are preferred to those from the peer.
     fn build<'c>(&'c self, sent: &[Certificate<'c>], now: i64) -> Path<'c> {
         let mut path = vec![sent[0].clone()];
         let mut used = vec![0];
@@ -247,7 +247,7 @@ impl Verifier {
         self.trusted.iter().any(|der| der == certificate.der)
     }
 
-    /// The trusted certificate that may have issued one; of several, one that is valid now.
+    /// The trusted certificate that may have issued one; among several, one that is valid now.
     fn trusted_issuer(&self, certificate: &Certificate<'_>, now: i64) -> Option<Certificate<'_>> {
         let same_name = self.by_name.get(&dn::canonical(certificate.issuer))?;
         let candidates = same_name
@@ -326,7 +326,7 @@ enum Purpose {
 
 /// Extensions, purposes, lengths of paths.
 fn check_extensions(path: &Path<'_>, purpose: Purpose, tell: &mut dyn FnMut(Reason)) {
-    // Issuers that did not issue themselves, between the one looked at and the client's certificate.
+    // Number of certificates between this one and the client's that are not self-issued.
     let mut between = 0;
     for (n, certificate) in path.certificates.iter().enumerate() {
         let extensions = &certificate.extensions;
@@ -408,7 +408,7 @@ pub(crate) fn is_issued_by(certificate: &Certificate<'_>, issuer: &Certificate<'
     same_name && !matches!(ids, (Some(named), Some(own)) if named != own)
 }
 
-/// Whether a signature is that of a certificate's key.
+/// Whether a signature was made with a certificate's key.
 pub(crate) fn is_signed(
     algorithm: &[u8],
     signed: &[u8],

@@ -2,7 +2,7 @@
 
 use rustls::{SupportedProtocolVersion, version};
 
-/// Versions of TLS that a server speaks or a client offers.
+/// Versions of TLS of a server or a client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Versions {
     /// 1.2 alone.
@@ -15,7 +15,7 @@ pub enum Versions {
 }
 
 impl Versions {
-    /// Versions that both have; `None` if no version is left.
+    /// Common versions; `None` if there are none.
     #[must_use]
     pub fn common(self, other: Self) -> Option<Self> {
         match (self, other) {

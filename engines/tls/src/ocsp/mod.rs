@@ -1,8 +1,8 @@
 //! OCSP, client role: requests about a certificate, and the verdict on a response.
 //!
-//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response: whether it is
-//! about this certificate, is signed by an authorized responder of its issuer, and is valid now. Absent: the transport;
-//! nonces, which would keep responders from answering out of their caches, signed requests, and questions about several
+//! A [`Question`] is a certificate with its issuer. It makes the request, DER, and verifies the response: whether
+//! it is about this certificate, is signed by an authorized responder of its issuer, and is valid now. Absent: the
+//! transport; nonces, which would prevent cached responses; signed requests; and questions about several
 //! certificates.
 //!
 //! Source: RFC 6960, RFC 5019; the checks with and without `ssl_stapling_verify` are those of nginx and OpenSSL.
@@ -36,7 +36,7 @@ pub struct Question {
 pub struct Answer {
     /// Its status.
     pub status: Status,
-    /// When that was known to be right, seconds since 1970.
+    /// Start of its validity, seconds since 1970.
     pub from_s: i64,
     /// Time of the next update; `None` if it can come at any time.
     pub until_s: Option<i64>,
@@ -66,9 +66,9 @@ impl fmt::Display for Status {
 /// Accepted signers of an answer.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// That of any signer that the answer names: `ssl_stapling_verify off`. Clients verify for themselves.
+    /// Any signer named in the response: `ssl_stapling_verify off`. Clients verify for themselves.
     Named,
-    /// That of the issuer, or of one that the issuer made a responder, both below these.
+    /// The issuer, or a responder authorized by the issuer, with a path to one of these.
     Below(&'a Authorities),
 }
 
@@ -77,17 +77,17 @@ pub enum Trust<'a> {
 pub enum Fault {
     /// The bytes are no response.
     NotDer,
-    /// The responder refused an answer, by this number.
+    /// The responder refused with this status.
     NotSuccessful(u8),
     /// The answer is of an unknown type, or contains no answer.
     NotBasic,
-    /// There is a critical extension, and none is known.
+    /// There is a critical extension; none is supported.
     Critical,
     /// The certificate of whom the answer names is not there.
     NoSigner,
-    /// The signature is not that of whom the answer names.
+    /// The signature does not match the named signer.
     BadSignature,
-    /// The signer is neither the issuer nor made a responder by it.
+    /// The signer is neither the issuer nor authorized by it.
     NotAllowed,
     /// The signer's certificate is not to be trusted.
     NotTrusted(Reason),
@@ -138,7 +138,7 @@ impl fmt::Display for Fault {
 impl std::error::Error for Fault {}
 
 impl Question {
-    /// The question about the first certificate of a chain. Its issuer is another of the chain or of these authorities;
+    /// The question about the first certificate of a chain. Its issuer is in the chain or among these authorities;
     /// `None` if it is in neither.
     #[must_use]
     pub fn about(chain: &Chain, authorities: &Authorities) -> Option<Self> {
@@ -150,7 +150,8 @@ impl Question {
         let named: Vec<_> = named
             .filter(|issuer| is_issued_by(&certificate, issuer))
             .collect();
-        // Of several with one name the one that signed it; signatures that are not checked here are taken for good.
+        // Among several with one name, choose the one that signed it; signatures with unsupported algorithms count
+        // as valid.
         let (algorithm, signature) = (certificate.algorithm, certificate.signature);
         let mut signed = named.iter();
         let signed = signed.find(|i| is_signed(algorithm, certificate.signed, signature, i));
@@ -175,7 +176,8 @@ impl Question {
         [&self.certificate, &self.issuer]
     }
 
-    /// The request, DER. The issuer is meant by SHA-1, the one digest that every responder knows (RFC 5019 section 2.1.1).
+    /// The request, DER. It identifies the issuer by SHA-1, the one digest that every responder knows (RFC 5019
+    /// section 2.1.1).
     #[must_use]
     pub fn request(&self) -> Vec<u8> {
         let (Some(certificate), Some(issuer)) = self.parsed() else {
@@ -192,12 +194,13 @@ impl Question {
                 &der::encode(der::INTEGER, &[certificate.serial]),
             ],
         );
-        // A request about one certificate is nothing but its name in five sequences: request, list, requests and all.
+        // A request about one certificate is only its id within nested sequences: request, list, requests and the
+        // whole.
         (0..4).fold(id, |inner, _| der::encode(der::SEQUENCE, &[&inner]))
     }
 
-    /// Evaluates a response, DER, for the certificate at a time in seconds since 1970. The signer's certificate is in it,
-    /// or among the `sent` ones that the server shows.
+    /// Evaluates a response, DER, for the certificate at a time in seconds since 1970. The signer's certificate is
+    /// in the response, or among the server's own (`sent`).
     ///
     /// # Errors
     /// The reason why the response is not usable.
@@ -241,7 +244,8 @@ impl Question {
     }
 }
 
-/// Whether an answer is about this certificate. A responder may mean it by another digest than the request did.
+/// Whether a response is about this certificate. A responder may identify it by another digest than the request
+/// did.
 fn is_about(id: &CertId<'_>, certificate: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
     let known = DIGESTS.iter().find(|(oid, _)| *oid == id.digest);
     known.is_some_and(|(_, algorithm)| {

@@ -16,7 +16,7 @@ pub(super) struct Response<'a> {
     pub(super) signature: &'a [u8],
     /// Signer.
     pub(super) responder: Responder<'a>,
-    /// Certificates that help to verify it, DER.
+    /// Certificates for its verification, DER.
     pub(super) certificates: Vec<&'a [u8]>,
     /// Status of each certificate.
     pub(super) singles: Vec<Single<'a>>,
@@ -45,7 +45,7 @@ pub(super) struct Single<'a> {
 /// Which certificate is meant.
 #[derive(Debug)]
 pub(super) struct CertId<'a> {
-    /// The digest by which the issuer is meant, an object identifier.
+    /// The digest that identifies the issuer, an object identifier.
     pub(super) digest: &'a [u8],
     pub(super) issuer_name: &'a [u8],
     pub(super) issuer_key: &'a [u8],
@@ -169,13 +169,13 @@ fn extensions(fields: &mut Reader<'_>) -> Option<bool> {
     }
 }
 
-/// A time, of the one form that responses have.
+/// A time, in the one form permitted in responses.
 fn generalized(fields: &mut Reader<'_>) -> Option<i64> {
     (fields.tag() == Some(der::GENERALIZED_TIME)).then_some(())?;
     Some(Time::read(fields)?.unix_s())
 }
 
-/// Most certificates in a response: it is a signer's, and seldom those above it.
+/// Most certificates in a response: it usually has the signer's only.
 pub(super) const CERTIFICATES_MAX: usize = 16;
 
 const ENUMERATED: u8 = 0x0a;

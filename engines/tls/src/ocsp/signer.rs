@@ -1,9 +1,9 @@
 //! Finds the signer of an OCSP response, and checks its authority.
 //!
-//! Without `ssl_stapling_verify` it is enough that the signature is that of whom the response names. With it the signer is
-//! the issuer of the certificate, or has a certificate for this purpose from that very issuer; a certificate that the
-//! server itself shows is trusted, any other must lead to an authority. Absent: OpenSSL's roots that are trusted for the
-//! whole purpose, and its trust in whatever else the server shows.
+//! Without `ssl_stapling_verify` the signature must only match the signer named in the response. With it the signer
+//! is the issuer of the certificate, or has a certificate for this purpose from that very issuer. A certificate
+//! that the server itself sends is trusted; any other must lead to an authority. Absent: OpenSSL's roots that are
+//! trusted for the whole purpose, and its trust in all other certificates sent by the server.
 //!
 //! Source: RFC 6960 section 4.2.2.2; OpenSSL, OCSP_basic_verify(3).
 
@@ -31,7 +31,7 @@ pub(super) fn check(
     let parsed = all.filter_map(|der| Certificate::parse(der));
     let mut named = parsed.filter(|certificate| is_named(&response.responder, certificate));
     let first = named.next().ok_or(Fault::NoSigner)?;
-    // Several may have the name: keys are changed.
+    // Several may have the name, since keys are renewed.
     let signed = |signer: &Certificate<'_>| {
         is_signed(
             response.algorithm,
@@ -64,7 +64,7 @@ fn is_named(responder: &Responder<'_>, certificate: &Certificate<'_>) -> bool {
     }
 }
 
-/// Whether the issuer made it a responder, itself.
+/// Whether the issuer itself authorized it as responder.
 fn is_delegate(signer: &Certificate<'_>, issuer: &Certificate<'_>) -> bool {
     signer.extensions.for_responders
         && is_issued_by(signer, issuer)

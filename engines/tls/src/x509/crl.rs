@@ -1,6 +1,6 @@
 //! Lists of revoked certificates.
 //!
-//! Absent: delta and indirect lists, which say so by critical extensions; a list with any of those decides nothing.
+//! Absent: delta and indirect lists, which are marked by critical extensions; a list with any of those is ignored.
 //!
 //! Source: RFC 5280 section 5.
 
@@ -93,7 +93,7 @@ impl Crl {
         })
     }
 
-    /// Whether the certificate of this number is revoked.
+    /// Whether the certificate with this number is revoked.
     pub(crate) fn revokes(&self, serial: &[u8]) -> bool {
         self.revoked.contains(serial)
     }

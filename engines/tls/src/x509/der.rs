@@ -1,6 +1,6 @@
-//! DER, as far as certificates, keys, lists of revoked certificates and OCSP need it: tags of one byte, definite lengths.
+//! DER, as far as certificates, keys, revocation lists and OCSP need it: tags of one byte, definite lengths.
 //!
-//! Whatever is anything else reads as nothing; no input panics.
+//! Other input is read as absent; no input panics.
 //!
 //! Source: ITU-T X.690 sections 8 and 10.
 
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         self.body(BOOLEAN).is_some_and(|body| body != [0])
     }
 
-    /// The next value, which must be an integer that is not negative and not large.
+    /// The next value, which must be a small integer that is not negative.
     pub(crate) fn small(&mut self) -> Option<u32> {
         let bytes = self.body(INTEGER)?;
         if bytes.is_empty() || bytes[0] & 0x80 != 0 || bytes.len() > 5 {
@@ -141,7 +141,7 @@ pub(crate) const BMP_STRING: u8 = 0x1e;
 pub(crate) const SEQUENCE: u8 = 0x30;
 pub(crate) const SET: u8 = 0x31;
 
-/// The tag of a constructed value that its context numbers.
+/// The tag of a constructed context-specific value.
 pub(crate) const fn context(number: u8) -> u8 {
     0xa0 | number
 }

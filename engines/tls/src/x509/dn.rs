@@ -61,7 +61,7 @@ fn text(value: &Value<'_>) -> Option<String> {
     })
 }
 
-/// The name as RFC 2253 writes it, the last attribute first: `CN=a,O=b,C=DE`.
+/// The name in the form of RFC 2253, the last attribute first: `CN=a,O=b,C=DE`.
 pub(crate) fn rfc2253(name: &[u8]) -> String {
     let mut out = String::new();
     let attributes = attributes(name);
@@ -125,7 +125,7 @@ pub(crate) fn oneline(name: &[u8]) -> String {
     out
 }
 
-/// A form that two names share if and only if they are the same but for case, spaces and types of strings.
+/// A canonical form, equal for two names if and only if they differ only in case, spaces and types of strings.
 pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(name.len());
     for attribute in attributes(name) {
@@ -145,7 +145,7 @@ pub(crate) fn canonical(name: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Writes the name of an attribute, and "="; false if it has none but numbers.
+/// Writes the name of an attribute, and "="; false if only numbers identify it.
 fn label(id: &[u8], out: &mut String) -> bool {
     let name = short_name(id);
     match name {

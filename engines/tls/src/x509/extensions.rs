@@ -7,13 +7,13 @@ use super::der::{self, Reader};
 /// Extensions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Extensions<'a> {
-    /// `basicConstraints`: whether it may issue certificates, and how long a path may follow.
+    /// `basicConstraints`: whether it may issue certificates, and the maximum length of a path below it.
     pub(crate) basic: Option<(bool, Option<u32>)>,
     /// `keyUsage`, the first bit in the highest one.
     pub(crate) key_usage: Option<u16>,
-    /// `extendedKeyUsage` is there and allows TLS clients, or does not.
+    /// `extendedKeyUsage`, if present: whether it permits TLS clients.
     pub(crate) for_clients: Option<bool>,
-    /// `extendedKeyUsage` is there and allows signing OCSP responses.
+    /// `extendedKeyUsage` is present and permits signing of OCSP responses.
     pub(crate) for_responders: bool,
     /// `authorityInfoAccess`: links to data about the issuer.
     pub(crate) access: Option<&'a [u8]>,
@@ -23,7 +23,7 @@ pub(crate) struct Extensions<'a> {
     pub(crate) issuer_key_id: Option<&'a [u8]>,
     /// `nameConstraints` is there.
     pub(crate) constrains_names: bool,
-    /// There is a critical one that is not known.
+    /// There is an unknown critical extension.
     pub(crate) unknown_critical: bool,
 }
 
@@ -41,7 +41,7 @@ impl<'a> Extensions<'a> {
         outer.is_empty().then_some(found)
     }
 
-    /// Takes one extension; false if it is not known.
+    /// Takes one extension; false if it is unknown.
     fn take(&mut self, id: &[u8], value: &'a [u8]) -> Option<bool> {
         let mut reader = Reader::new(value);
         match id {
@@ -71,7 +71,7 @@ impl<'a> Extensions<'a> {
                 self.issuer_key_id = fields.body(KEY_ID_TAG);
             }
             NAME_CONSTRAINTS => self.constrains_names = true,
-            // Read, but not known: nothing that decides about trust looks at it.
+            // Read, but not counted as known: decisions about trust do not use it.
             AUTHORITY_INFO_ACCESS => {
                 self.access = Some(value);
                 return Some(false);
@@ -100,7 +100,7 @@ pub(crate) fn has_critical(mut list: Reader<'_>) -> Option<bool> {
     Some(found)
 }
 
-/// The URL that `authorityInfoAccess` has for this method, the first of several.
+/// The URL for this method in `authorityInfoAccess`, the first of several.
 pub(crate) fn access_location<'a>(access: &'a [u8], method: &[u8]) -> Option<&'a [u8]> {
     let mut list = Reader::new(access).sequence()?;
     while !list.is_empty() {

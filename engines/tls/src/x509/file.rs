@@ -12,7 +12,7 @@ use super::{Certificate, pem};
 /// Error in a file of certificates or keys, in OpenSSL's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FileFault {
-    /// There is no part of the kind that is looked for.
+    /// There is no part of the requested kind.
     NoStart(&'static str),
     /// A part is not whole, or no base64.
     Damaged(&'static str),
@@ -50,7 +50,7 @@ impl fmt::Display for FileFault {
 
 impl std::error::Error for FileFault {}
 
-/// The certificates of a text; at least one.
+/// The certificates of a text, at least one.
 pub(crate) fn certificates(text: &[u8]) -> Result<Vec<CertificateDer<'static>>, FileFault> {
     let parts = pem::parts(text).map_err(|_| FileFault::Damaged(CERTIFICATE))?;
     let mut found = Vec::new();

@@ -39,7 +39,7 @@ pub struct Certificate<'a> {
     pub(crate) signed: &'a [u8],
     /// 1 to 3.
     pub(crate) version: u32,
-    /// The number its issuer gave it, a signed integer.
+    /// The serial number, a signed integer.
     pub(crate) serial: &'a [u8],
     /// The issuer's name, DER.
     pub(crate) issuer: &'a [u8],
@@ -120,14 +120,14 @@ impl<'a> Certificate<'a> {
         self.issuer == self.subject
     }
 
-    /// Whether a key may be used so; without the extension it may.
+    /// Whether a key may be used for this; without the extension it may.
     pub(crate) fn may(&self, usages: u16) -> bool {
         self.extensions
             .key_usage
             .is_none_or(|allowed| allowed & usages != 0)
     }
 
-    /// Whether it may issue certificates, as OpenSSL decides: one of version 1 may if it issued itself.
+    /// Whether it may issue certificates, by OpenSSL's rules: one of version 1 may if it is self-issued.
     pub(crate) fn is_authority(&self) -> bool {
         if !self.may(KEY_CERT_SIGN) {
             return false;

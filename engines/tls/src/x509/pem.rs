@@ -1,7 +1,7 @@
 //! PEM: the text form of certificates and keys.
 //!
-//! As in OpenSSL, text between the parts is passed over and every part has its label; a part may have header lines,
-//! which say how it is encrypted. Absent: checking that lines have 64 characters.
+//! As in OpenSSL, text between the parts is skipped and every part has its label; a part may have header lines
+//! about its encryption. Absent: a check that lines have 64 characters.
 //!
 //! Source: RFC 7468; RFC 1421 section 4.4 for the header lines.
 
@@ -67,7 +67,7 @@ fn marked<'t>(line: &'t [u8], start: &[u8]) -> Option<&'t [u8]> {
     line.strip_prefix(start)?.strip_suffix(b"-----")
 }
 
-/// A part of this label, as OpenSSL writes it.
+/// A part with this label, in OpenSSL's form.
 pub(super) fn encode(label: &str, der: &[u8]) -> Vec<u8> {
     let mut out = format!("-----BEGIN {label}-----\n");
     for line in der.chunks(LINE_BYTES) {
@@ -78,7 +78,7 @@ pub(super) fn encode(label: &str, der: &[u8]) -> Vec<u8> {
     out.into_bytes()
 }
 
-/// Bits that belong to no byte may be 1, as in OpenSSL.
+/// Unused trailing bits may be 1, as in OpenSSL.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, PAD.with_decode_allow_trailing_bits(true));
 /// Bytes that a line of 64 characters holds.

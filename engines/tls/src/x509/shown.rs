@@ -1,4 +1,4 @@
-//! A certificate as variables show it, in the forms of OpenSSL.
+//! A certificate as shown by variables, in OpenSSL's forms.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`, "Embedded Variables".
 
@@ -14,7 +14,7 @@ impl Certificate<'_> {
         dn::rfc2253(self.subject)
     }
 
-    /// Its issuer's name as RFC 2253 writes it.
+    /// Its issuer's name in the form of RFC 2253.
     #[must_use]
     pub fn issuer(&self) -> String {
         dn::rfc2253(self.issuer)
@@ -32,14 +32,14 @@ impl Certificate<'_> {
         dn::oneline(self.issuer)
     }
 
-    /// The number its issuer gave it, hexadecimal.
+    /// The serial number, hexadecimal.
     #[must_use]
     pub fn serial(&self) -> String {
         let mut text = String::new();
         let mut magnitude = self.serial.to_vec();
         if self.serial[0] & 0x80 != 0 {
             text.push('-');
-            // Two's complement: all bits the other way round, and one more.
+            // Two's complement: invert all bits and add one.
             let mut carry = true;
             for byte in magnitude.iter_mut().rev() {
                 (*byte, carry) = (!*byte).overflowing_add(u8::from(carry));
@@ -50,7 +50,7 @@ impl Certificate<'_> {
         text
     }
 
-    /// The SHA-1 digest of all of it, hexadecimal.
+    /// The SHA-1 digest of the whole certificate, hexadecimal.
     #[must_use]
     pub fn fingerprint(&self) -> String {
         let mut text = String::new();
@@ -62,7 +62,7 @@ impl Certificate<'_> {
         text
     }
 
-    /// From when it is valid: `Nov 21 12:00:00 2026 GMT`.
+    /// Start of its validity: `Nov 21 12:00:00 2026 GMT`.
     #[must_use]
     pub fn valid_from(&self) -> String {
         self.not_before.to_string()
@@ -74,7 +74,7 @@ impl Certificate<'_> {
         self.not_after.to_string()
     }
 
-    /// Whole days for which it is still valid, from a time in seconds since 1970; 0 if there are none.
+    /// Whole days of remaining validity, from a time in seconds since 1970; 0 if there are none.
     #[must_use]
     pub fn days_left(&self, now_s: i64) -> i64 {
         let left_s = self.not_after.unix_s().saturating_sub(now_s);

@@ -6,9 +6,9 @@ use std::fmt;
 
 use super::der::{self, Reader, Value};
 
-/// A time, split as it is written: year, month, day, hour, minute, second.
+/// A time by its components: year, month, day, hour, minute, second.
 ///
-/// A day that its month does not have counts on into the next month.
+/// A day beyond the end of its month counts into the next month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Time([i64; 6]);
 
@@ -52,8 +52,8 @@ impl Time {
 }
 
 impl fmt::Display for Time {
-    /// Prints the time in OpenSSL's form, `Nov 21 12:00:00 2026 GMT`; a day that its month does not have is a
-    /// `Bad time value`.
+    /// Prints the time in OpenSSL's form, `Nov 21 12:00:00 2026 GMT`; a day beyond the end of its month is a `Bad
+    /// time value`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [year, month, day, hour, minute, second] = self.0;
         let days = match month {
