@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use conf::{ConfError, Directive, Word};
 use server_base::files::{SymlinkMode, TempDir};
+use server_base::from_args::FromArgs;
 use server_base::name_servers::name_servers;
 use server_base::opened::LogTarget;
 use server_base::thread_pool::Aio;
@@ -320,21 +321,7 @@ pub(super) fn disable_symlinks(b: &mut ConfigBuilder, d: &Directive) -> Result<(
 
 pub(super) fn client_body_temp_path(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     conf::once(d, b.core_loc().bodies.body_temp_path.is_some())?;
-    let mut levels = [0; 3];
-    for (level, n) in levels.iter_mut().zip(1..d.args.len()) {
-        *level = match d.arg(n) {
-            b"1" => 1,
-            b"2" => 2,
-            b"3" => 3,
-            _ => {
-                let text = format!("invalid value \"{}\"", d.arg_str(n));
-                return Err(ConfError::word(d, d.word(n), text));
-            }
-        };
-    }
-    let path = d.arg(0);
-    let path = b.full_path(path.strip_suffix(b"/").unwrap_or(path));
-    b.core_loc().bodies.body_temp_path = Some(TempDir { path, levels });
+    b.core_loc().bodies.body_temp_path = Some(TempDir::parse(b, d)?);
     Ok(())
 }
 
