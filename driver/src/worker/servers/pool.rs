@@ -349,7 +349,9 @@ impl<T> Default for Numbered<T> {
 fn digest(pool: u64, addr: &UpstreamAddr) -> u64 {
     if let UpstreamAddr::Inet(SocketAddr::V4(addr)) = addr {
         let bits = u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
-        return (pool.wrapping_mul(ODD) ^ bits).wrapping_mul(ODD);
+        let mixed = (pool.wrapping_mul(ODD) ^ bits).wrapping_mul(ODD);
+        // The table takes low bits, and addresses may differ in high ones alone.
+        return mixed ^ mixed >> 32;
     }
     let mut hash = Fnv::default();
     addr.hash(&mut hash);
