@@ -88,7 +88,7 @@ impl Conf for Block {
 }
 
 fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    let id = group::define(b, d)?;
+    let id = b.conf_mut::<Groups>().define(d)?;
     *b.conf_mut() = Block::default();
     conf::walk(b, d.items(), Contexts::UPSTREAM)?;
     let block = std::mem::take(b.conf_mut::<Block>());
@@ -189,7 +189,7 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             server.name = Arc::from(d.arg(0));
             server.addresses = vec![UpstreamAddr::Unix(Arc::from(path))];
         }
-        None => group::server_address(b, d, &mut server)?,
+        None => server.read_address(b, d)?,
     }
     b.conf_mut::<Block>().servers.push(server);
     Ok(())

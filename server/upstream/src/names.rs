@@ -117,8 +117,7 @@ impl Followed {
         }
     }
 
-    /// Asks for all hosts, once for a request, that it cannot do without: those whose addresses are stale, and with
-    /// `needed` those that have none.
+    /// Asks for hosts with stale addresses, once for a request; with `needed` also for hosts without addresses.
     pub(crate) fn ask(
         &self,
         asked: &mut PendingLookups,
@@ -230,8 +229,8 @@ fn set_list(slots: &[Slot], peers: &mut PeerList) {
     peers.set_list(slots.iter().flat_map(|slot| slot.peers.iter().copied()));
 }
 
-/// Time after their expiry that addresses are used while newer ones are asked for, milliseconds: a busy group never
-/// waits, one that was idle does not use what may be another's by now.
+/// Time after their expiry that addresses are used while newer ones are asked for, milliseconds. A busy group never waits; an
+/// idle one does not use an address that may be another host's by now.
 const STALE_MS: u64 = 10_000;
 /// The shortest pause between two questions for a host that no request waits for, milliseconds.
 const ASK_AGAIN_MS: u64 = 1_000;

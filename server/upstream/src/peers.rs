@@ -171,6 +171,7 @@ impl PeerList {
 
     /// Chooses a peer that the request has not tried, and takes a place among its `max_conns`. The only peer of a group may be
     /// tried again.
+    #[inline]
     pub fn pick(&mut self, tries: &mut Tries, now_s: u64) -> Option<PeerId> {
         let index = match self.is_single() {
             true => {
@@ -208,6 +209,7 @@ impl PeerList {
     }
 
     /// Releases the place of an attempt that has ended.
+    #[inline]
     pub fn release(&mut self, id: PeerId) {
         let Some(peer) = self.get_mut(id) else {
             return;

@@ -106,6 +106,7 @@ impl Picker {
 
     /// The attempt with the server that was chosen last has ended. Returns whether that server is now left out for a while,
     /// which the caller logs ("upstream server temporarily disabled").
+    #[inline]
     pub fn finish(&mut self, now_ms: u64, outcome: Outcome) -> bool {
         let Some(peer) = self.current.take() else {
             return false;
@@ -146,6 +147,7 @@ impl Picker {
         self.group.names_of(peer)
     }
 
+    #[inline]
     fn release(&mut self) {
         if let Some(peer) = self.current.take() {
             self.group.peers.with(|peers| peers.release(peer));

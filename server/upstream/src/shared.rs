@@ -15,6 +15,10 @@ use crate::peers::PeerList;
 
 /// The peers of a group.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a box would be one more allocation for the peers of a request"
+)]
 pub enum Peers {
     /// Of one thread and one configuration.
     Local(RefCell<PeerList>),

@@ -5,10 +5,10 @@
 use std::hash::Hasher;
 use std::sync::Arc;
 
-use conf::{ConfError, Directive};
+use conf::ConfError;
 use server_base::config::ConfigContext;
 use server_base::hash::Fnv;
-use server_upstream::group::{GroupId, Groups, Server, Target};
+use server_upstream::group::{Groups, Target};
 use server_upstream::local::LocalGroup;
 use server_upstream::picker::Picker;
 
@@ -26,53 +26,6 @@ impl Conf for Groups {
     }
 
     fn merge(&mut self, _: Option<&Self>) {}
-}
-
-/// Begins the definition of the group that the first word of an `upstream` names.
-///
-/// # Errors
-/// It is defined already, or was used with a port.
-pub fn define(b: &mut ConfigBuilder, d: &Directive) -> Result<GroupId, ConfError> {
-    b.conf_mut::<Groups>().define(d)
-}
-
-/// The group that a constant address means; words as for [`Groups::add`].
-///
-/// # Errors
-/// A group that is defined has no port.
-pub fn add(
-    b: &mut ConfigBuilder,
-    d: &Directive,
-    host: &str,
-    port: Option<u16>,
-    default_port: u16,
-) -> Result<GroupId, ConfError> {
-    b.conf_mut::<Groups>().add(d, host, port, default_port)
-}
-
-/// Where a request goes whose address was made of variables; words as for [`Groups::add`].
-///
-/// # Errors
-/// The log text: there is no port.
-pub fn target(
-    http: &Http,
-    host: &str,
-    port: Option<u16>,
-    default_port: u16,
-) -> Result<Target, String> {
-    http.main::<Groups>().target(host, port, default_port)
-}
-
-/// Reads the address of a `server`, and looks its host up.
-///
-/// # Errors
-/// nginx's.
-pub fn server_address(
-    b: &mut ConfigBuilder,
-    d: &Directive,
-    server: &mut Server,
-) -> Result<(), ConfError> {
-    server.read_address(b, d)
 }
 
 /// At the end of `http`: looks up the hosts of undefined groups, and checks each group as a whole.

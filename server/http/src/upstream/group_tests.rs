@@ -1,6 +1,7 @@
 //! Groups that are used before and after they are defined; messages are nginx's.
 
-use conf::Arity;
+use conf::{Arity, Directive};
+use server_upstream::group::Server;
 use server_upstream::route::UpstreamAddr;
 
 use super::*;
@@ -28,11 +29,12 @@ const MODULE: Module = Module {
 
 fn pass(b: &mut ConfigBuilder, d: &Directive, default_port: u16) -> Result<(), ConfError> {
     let port = d.args.get(1).and_then(|port| port.as_str().parse().ok());
-    add(b, d, d.arg_str(0), port, default_port).map(drop)
+    let groups = b.conf_mut::<Groups>();
+    groups.add(d, d.arg_str(0), port, default_port).map(drop)
 }
 
 fn group(b: &mut ConfigBuilder, d: &Directive, is_backup: bool) -> Result<(), ConfError> {
-    let id = define(b, d)?;
+    let id = b.conf_mut::<Groups>().define(d)?;
     let server = Server {
         addresses: vec![UpstreamAddr::Inet(([192, 0, 2, 1], 8080).into())],
         is_backup,
@@ -108,12 +110,11 @@ fn what_is_wrong_with_groups_is_told_as_by_nginx() {
 #[test]
 fn an_address_made_of_variables_means_a_group_an_address_or_a_name() {
     let world = World::with("group a; pass 192.0.2.7; pass b.test 81;", &[&MODULE]);
-    let told = |host: &str, port: Option<u16>, default| match target(
-        &world.generation,
-        host,
-        port,
-        default,
-    ) {
+    let told = |host: &str, port: Option<u16>, default| match world
+        .generation
+        .main::<Groups>()
+        .target(host, port, default)
+    {
         Ok(Target::Group(id)) => format!("group {}", id.0),
         Ok(Target::Addresses(all)) => all[0].to_string(),
         Ok(Target::Name(name, port)) => format!("{name}?{port}"),

@@ -10,9 +10,8 @@ use server_base::errlog::{Level, Printable, Shown};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::upstream::Target;
-use server_http::upstream::group;
 use server_http::value::Value;
-use server_upstream::group::GroupId;
+use server_upstream::group::{GroupId, Groups};
 
 use super::{Application, handle};
 use crate::pass_address;
@@ -67,7 +66,8 @@ fn fixed<C: Application>(
     })?;
     let parsed = pass_address::parse(address)
         .map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(address))))?;
-    group::add(b, d, &parsed.host, parsed.port, C::PROTOCOL.default_port)
+    b.conf_mut::<Groups>()
+        .add(d, &parsed.host, parsed.port, C::PROTOCOL.default_port)
 }
 
 /// Which servers a request is passed to.
@@ -92,7 +92,8 @@ pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Resu
     })?;
     let parsed = pass_address::parse(address)
         .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Printable(address))))?;
-    group::target(&http, &parsed.host, parsed.port, C::PROTOCOL.default_port)
+    http.main::<Groups>()
+        .target(&parsed.host, parsed.port, C::PROTOCOL.default_port)
         .map_err(|text| refuse(x, text))
 }
 /// nginx's value of `HTTP_HOST`.

@@ -10,11 +10,10 @@ use server_http::module::Inherit;
 use server_http::settings;
 use server_http::settings_set::inherited;
 use server_http::upstream::conf::{NextUpstream, PassedRequest};
-use server_http::upstream::group;
 use server_http::upstream::settings::assign_next_upstream;
 use server_http::upstream::{Defaults, PassesOn, UpstreamConf, UpstreamSettings};
 use server_http::value::Value;
-use server_upstream::group::GroupId;
+use server_upstream::group::{GroupId, Groups};
 use server_upstream::protocol::MEMCACHED;
 
 use super::{FLAGS, handle};
@@ -104,7 +103,9 @@ fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
         let text = format!("{why} in upstream \"{}\"", Shown(&word.text));
         ConfError::word(d, word, text)
     })?;
-    let group = group::add(b, d, &address.host, address.port, MEMCACHED.default_port)?;
+    let group =
+        b.conf_mut::<Groups>()
+            .add(d, &address.host, address.port, MEMCACHED.default_port)?;
     // As in nginx nothing but `set`, `map` and the like makes the variable: without them its name is unknown.
     let key = Value::compile_bytes(b, d, word, b"$memcached_key")?;
     b.conf_mut::<MemcachedLoc>().pass = Some(Arc::new(Pass { group, key }));

@@ -13,9 +13,8 @@ use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::location::LocationKind;
 use server_http::upstream::Target;
-use server_http::upstream::group;
 use server_http::value::Value;
-use server_upstream::group::GroupId;
+use server_upstream::group::{GroupId, Groups};
 use server_upstream::protocol::HTTP1;
 
 use super::conf::ProxyLoc;
@@ -86,7 +85,9 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
     };
     let parsed =
         parse(rest).map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
-    let group = group::add(b, d, &parsed.host, parsed.port, HTTP1.default_port)?;
+    let group = b
+        .conf_mut::<Groups>()
+        .add(d, &parsed.host, parsed.port, HTTP1.default_port)?;
     let location = b.location();
     let draft = b.draft(location);
     let prefix = matches!(
@@ -241,7 +242,9 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
     };
     let parsed = parse(rest)
         .map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Printable(rest))))?;
-    let target = group::target(&http, &parsed.host, parsed.port, HTTP1.default_port)
+    let target = http
+        .main::<Groups>()
+        .target(&parsed.host, parsed.port, HTTP1.default_port)
         .map_err(|text| refuse(x, &text))?;
     x.extensions.set(Made(parsed.parts));
     Ok(target)
