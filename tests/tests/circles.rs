@@ -19,7 +19,7 @@ const CIRCLES: [(&str, usize); 10] = [
 ];
 /// The share of each crate's lines in the largest circle of its folders, percent, with the depth of the folders.
 const FOLDER_CIRCLES: [(&str, usize, usize); 9] = [
-    ("driver/src", 2, 11),
+    ("driver/src", 2, 5),
     ("engines/tls/src", 1, 10),
     ("link/src", 1, 10),
     ("server/base/src", 1, 17),

@@ -22,7 +22,7 @@ use super::token::TokenKind;
 /// An entry of one of the loop's tables.
 pub trait Entry<N: Net>: Sized {
     /// A place that an entry may have besides its table.
-    type Place;
+    type Parking;
 
     /// The kind of the table.
     const KIND: TokenKind;
@@ -41,20 +41,20 @@ pub trait Entry<N: Net>: Sized {
     fn read_ready(&mut self, sh: &mut Shared<N>, ready: Readiness) -> bool;
 
     /// Ends the entry, since its peer has. Requests that do not outlive a client are logged.
-    fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Place> {
+    fn end(&mut self, sh: &mut Shared<N>) -> Disposition<Self::Parking> {
         self.turn(sh, Readiness::of(TurnCause::Broken))
     }
 
     /// Does all that can be done now.
-    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<Self::Place>;
+    fn turn(&mut self, sh: &mut Shared<N>, ready: Readiness) -> Disposition<Self::Parking>;
 
     /// Runs a turn in which the streams of these keys are woken.
-    fn wake(&mut self, sh: &mut Shared<N>, _keys: &[WakeKey]) -> Disposition<Self::Place> {
+    fn wake(&mut self, sh: &mut Shared<N>, _keys: &[WakeKey]) -> Disposition<Self::Parking> {
         self.turn(sh, Readiness::default())
     }
 
     /// Puts the entry into its place at `now_ms`. Returns an entry that has to be closed for it.
-    fn park(_: &mut Tables<N>, _key: Key, _place: Self::Place, _now_ms: u64) -> Option<Key> {
+    fn park(_: &mut Tables<N>, _key: Key, _place: Self::Parking, _now_ms: u64) -> Option<Key> {
         None
     }
 
@@ -63,7 +63,7 @@ pub trait Entry<N: Net>: Sized {
 }
 
 impl<N: Net> Entry<N> for Conn<N::Socket> {
-    type Place = Infallible;
+    type Parking = Infallible;
 
     const KIND: TokenKind = TokenKind::Client;
 
@@ -100,7 +100,7 @@ impl<N: Net> Entry<N> for Conn<N::Socket> {
 }
 
 impl<N: Net> Entry<N> for ServerConn<N::Socket> {
-    type Place = PoolPlace;
+    type Parking = PoolPlace;
 
     const KIND: TokenKind = TokenKind::Upstream;
 
@@ -145,7 +145,7 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
 }
 
 impl<N: Net> Entry<N> for DetachedExchange {
-    type Place = Infallible;
+    type Parking = Infallible;
 
     const KIND: TokenKind = TokenKind::Detached;
 

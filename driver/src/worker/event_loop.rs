@@ -228,7 +228,7 @@ pub trait EventLoop: Sized {
     fn decide<E: Entry<Self::Net>>(
         &mut self,
         key: Key,
-        step: impl FnOnce(&mut E, &mut Shared<Self::Net>) -> Disposition<E::Place>,
+        step: impl FnOnce(&mut E, &mut Shared<Self::Net>) -> Disposition<E::Parking>,
     ) {
         match self.step(key, step) {
             Some(Disposition::Keep { deadline_ms }) => {

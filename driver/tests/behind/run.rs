@@ -458,8 +458,7 @@ impl<'a> Run<'a> {
             tally.unconnected = book.unconnected as u64;
         }
         let copies = copies::check().map_err(|e| format!("{e}\n{}", self.story()))?;
-        tally.copies = copies.all;
-        tally.orphans = copies.orphans;
+        (tally.copies, tally.orphans) = (copies.all, copies.orphans);
         tally.copies_timed_out = copies.timed_out;
         tally.responses = self
             .clients
