@@ -1,5 +1,5 @@
 //! HTTP/2 as servers behind speak it: several requests at a time on one connection. The server refuses some, resets some,
-//! says GOAWAY, and breaks connections; its judge is as strict as those of other servers.
+//! sends GOAWAY, and breaks connections; its judge is as strict as those of other servers.
 
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ pub(crate) struct Streams {
     asked: Vec<Asked>,
     /// Numbers of all attempts of the connection.
     attempts: Vec<usize>,
-    /// GOAWAY was said.
+    /// GOAWAY was sent.
     leaving: bool,
     calm: bool,
 }

@@ -115,7 +115,7 @@ pub(super) fn pass<N: Net>(
     Ok(read || wrote)
 }
 
-/// One pass of an idle connection: the server may change its settings, ask for an answer, or say that it ends.
+/// One pass of an idle connection: the server may change its settings, send a PING, or announce its end.
 pub(super) fn pass_idle<N: Net>(
     link: &mut Link<N::Socket>,
     active: &mut Active,
