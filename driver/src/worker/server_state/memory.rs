@@ -5,7 +5,7 @@ use server_upstream::route::{Pool, Route, UpstreamAddr};
 
 use super::available::Available;
 use super::engine::{self, ENGINE_KINDS};
-use super::{Active, Attempt, Io, Requests, Sending};
+use super::{ActiveConn, Attempt, Io, Requests, Sending};
 use crate::worker::dialer::Dial;
 
 /// Memory for connections to servers, and facts about servers.
@@ -13,7 +13,7 @@ use crate::worker::dialer::Dial;
 pub struct ServerMemory {
     /// Unused memory of connections in use, by engine.
     #[allow(clippy::vec_box, reason = "connections in use move as pointers")]
-    spare: [Vec<Box<Active>>; ENGINE_KINDS],
+    spare: [Vec<Box<ActiveConn>>; ENGINE_KINDS],
     /// Where sockets are read into; a body takes it along.
     pub(crate) buffer: Vec<u8>,
     /// Connections that take more streams.
@@ -48,15 +48,15 @@ impl ServerMemory {
         call: UpstreamCall,
         request: Sending,
         now_ms: u64,
-    ) -> Box<Active> {
+    ) -> Box<ActiveConn> {
         let kind = engine::kind_of(route.protocol);
         let Some(mut active) = self.spare[kind as usize].pop() else {
-            return Box::new(Active {
+            return Box::new(ActiveConn {
                 io: Io::new(&route, now_ms),
                 requests: Requests::One(Attempt::new(call, request, now_ms)),
             });
         };
-        let Active { io, requests } = &mut *active;
+        let ActiveConn { io, requests } = &mut *active;
         io.protocol = route.protocol;
         io.addr = route.addr;
         io.pool = route.pool;
@@ -70,7 +70,7 @@ impl ServerMemory {
     }
 
     /// Lets go of the requests, and keeps the memory; an engine with streams is of one connection alone.
-    pub(crate) fn give(&mut self, mut active: Box<Active>) {
+    pub(crate) fn give(&mut self, mut active: Box<ActiveConn>) {
         match &mut active.requests {
             Requests::One(one) => drop((one.take_call(), one.last_of.take())),
             Requests::Queue(_) | Requests::Streams(_) => return,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! A connection in the clear has no `Handshaking`. Any state can become `Closed`. A connection is a [`Link`] (socket and
-//! transport) and, while it is in use, an [`Active`] (engine, output queue and requests). An idle connection holds no
+//! transport) and, while it is in use, an [`ActiveConn`] (engine, output queue and requests). An idle connection holds no
 //! buffer; with streams it keeps its engine, of which the peer knows the tables.
 
 mod available;
@@ -61,13 +61,13 @@ pub(crate) enum Transport {
 /// State of a connection.
 pub(crate) enum State {
     /// The socket is not connected yet.
-    Connecting(Box<Active>),
+    Connecting(Box<ActiveConn>),
     /// The handshake of TLS is not complete.
-    Handshaking(Box<Active>),
+    Handshaking(Box<ActiveConn>),
     /// Requests are in progress.
-    Open(Box<Active>),
+    Open(Box<ActiveConn>),
     /// The unwanted rest of a response is read and dropped.
-    Draining(Box<Active>, Draining),
+    Draining(Box<ActiveConn>, Draining),
     /// It waits in its pool for the next request.
     Idle {
         /// The number of the pool.
@@ -75,7 +75,7 @@ pub(crate) enum State {
         /// Until when.
         until_ms: u64,
         /// The engine of a connection with streams.
-        kept: Option<Box<Active>>,
+        kept: Option<Box<ActiveConn>>,
     },
     /// Over.
     Closed,
@@ -88,7 +88,7 @@ pub(crate) struct Draining {
 }
 
 /// A connection in use.
-pub(crate) struct Active {
+pub(crate) struct ActiveConn {
     pub(crate) io: Io,
     pub(crate) requests: Requests,
 }

@@ -1,60 +1,19 @@
 //! Ends of requests and deadlines of connections to servers.
 
-use std::io;
-
 use server_upstream::request::{AttemptFacts, Failure, UpstreamError, UpstreamEvent};
-use tls::Fault;
 
-use super::turn::is_silent;
+use super::link::is_silent;
+use super::outcome::{EPIPE, Ending};
 use super::{link, queue, streams};
 use crate::worker::net::Net;
 use crate::worker::server_state::{
-    Active, Attempt, Disposition, Io, Link, PoolPlace, Receiving, Requests, Sending, ServerConn,
-    State,
+    ActiveConn, Attempt, Disposition, Io, Link, PoolPlace, Receiving, Requests, Sending,
+    ServerConn, State,
 };
 use crate::worker::shared::Shared;
 
-/// Why the requests of a connection are over.
-pub(super) enum Ending {
-    /// The response is complete, or its rest has been dropped; or all streams have ended.
-    Complete,
-    /// No exchange wants it any more.
-    GivenUp,
-    /// It has failed.
-    Failed(Failure),
-    /// Requests of a queue are asked again, each alone.
-    AskAgain,
-}
-
-impl Ending {
-    /// A call on the socket has failed, or TLS.
-    pub(super) fn failed(call: &'static str, error: &io::Error) -> Self {
-        let fault = error.get_ref().and_then(|inner| inner.downcast_ref());
-        Self::Failed(match fault {
-            Some(fault) => of_tls(fault),
-            None => Failure::Socket {
-                call,
-                errno: errno(error),
-            },
-        })
-    }
-}
-
-/// TLS has failed.
-pub(super) fn of_tls(fault: &Fault) -> Failure {
-    Failure::Handshake(fault.to_string().into())
-}
-
-/// The number of an error; one without is that of a broken connection.
-pub(super) fn errno(error: &io::Error) -> i32 {
-    error.raw_os_error().unwrap_or(match error.kind() {
-        io::ErrorKind::BrokenPipe => EPIPE,
-        io::ErrorKind::ConnectionRefused => ECONNREFUSED,
-        _ => ECONNRESET,
-    })
-}
-
 /// Ends the requests, and decides over the connection.
+// Long: each way of using a connection ends differently, and the memory goes back in one place.
 pub(super) fn finish<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
@@ -75,7 +34,7 @@ pub(super) fn finish<N: Net>(
     let end = |facts: &mut AttemptFacts| {
         facts.ended_ms.get_or_insert(now_ms);
     };
-    let Active { io, requests } = &mut *active;
+    let ActiveConn { io, requests } = &mut *active;
     let mut disposition = Disposition::Close;
     match requests {
         Requests::One(one) => {
@@ -134,7 +93,7 @@ pub(super) fn finish<N: Net>(
 }
 
 /// Puts a connection into its pool after a complete response.
-fn park<S>(c: &mut ServerConn<S>, active: &Active, now_ms: u64) -> Disposition {
+fn park<S>(c: &mut ServerConn<S>, active: &ActiveConn, now_ms: u64) -> Disposition {
     let Some(pool) = active.io.pool else {
         return Disposition::Close;
     };
@@ -212,7 +171,7 @@ pub(super) fn expire<N: Net>(
     match &mut c.state {
         State::Connecting(_) | State::Handshaking(_) => Err(Ending::Failed(Failure::TimedOut)),
         State::Open(active) => {
-            let Active { io, requests } = &mut **active;
+            let ActiveConn { io, requests } = &mut **active;
             match requests {
                 Requests::One(one) => Err(Ending::Failed(match one.response {
                     // No reset has come.
@@ -268,9 +227,3 @@ fn one_deadline<S>(link: &Link<S>, io: &Io, one: &Attempt) -> u64 {
     }
     deadline_ms
 }
-
-/// Name of a write in nginx's log.
-pub(super) const WRITE_CALL: &str = "writev()";
-pub(super) const EPIPE: i32 = 32;
-const ECONNRESET: i32 = 104;
-const ECONNREFUSED: i32 = 111;

@@ -7,7 +7,7 @@ use server_upstream::request::Failure;
 use sys::socket::Sent;
 use tls::ClientConn;
 
-use super::ending::{Ending, errno};
+use super::outcome::{Ending, errno};
 use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::readiness::WRITE_BYTES;
@@ -183,6 +183,24 @@ pub(super) fn acknowledged_bytes<N: Net>(
     }
 }
 
+/// Whether nothing has come on an idle connection.
+pub(super) fn is_silent<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) -> bool {
+    let most = match link.transport {
+        Transport::Plain => 1,
+        // Messages of TLS itself may come.
+        Transport::Tls(_) => READ_BYTES,
+    };
+    let silent = match receive(link, sh, most) {
+        Err(e) => e.kind() == io::ErrorKind::WouldBlock,
+        Ok(_) => false,
+    };
+    sh.attempts.buffer.clear();
+    (link.flags.readable, link.flags.hung_up) = (false, false);
+    silent
+}
+
+/// Bytes of one read.
+pub(super) const READ_BYTES: usize = 64 << 10;
 /// Bytes that a new socket takes in one write, in any pieces: a buffer of 16 KiB is the least that systems are set to.
 const ONE_WRITE_BYTES: u64 = 8 << 10;
 /// Error of a request with a body in a file that has become shorter.

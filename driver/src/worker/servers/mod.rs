@@ -17,6 +17,7 @@
 mod ending;
 mod link;
 mod one;
+mod outcome;
 pub mod pool;
 mod queue;
 mod streams;
@@ -33,11 +34,13 @@ use super::dialer::Dial;
 use super::net::Net;
 use super::readiness::{Readiness, TurnCause};
 use super::server_state::{
-    Active, Disposition, Group, Io, Link, Requests, Sending, ServerConn, State, Streams, Transport,
+    ActiveConn, Disposition, Group, Io, Link, Requests, Sending, ServerConn, State, Streams,
+    Transport,
 };
 use super::shared::Shared;
 use super::transport::TlsStream;
-use ending::{Ending, deadline, expire, finish, of_tls};
+use ending::{deadline, expire, finish};
+use outcome::{Ending, of_tls};
 
 /// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
 /// time for connecting counts if the connection is not `established`.
@@ -83,7 +86,7 @@ pub fn begin<N: Net>(
         _ => Sending::Body,
     };
     let mut active = sh.attempts.take(route, call, request, now_ms);
-    let Active { io, requests } = &mut *active;
+    let ActiveConn { io, requests } = &mut *active;
     io.reused = reused;
     // Heads of responses come from those that exchanges have given back.
     if let Some(head) = sh.dialer.spares.head() {
@@ -122,7 +125,7 @@ fn begin_streams<N: Net>(
         Some(tls) => secure(&mut c.link, tls),
         None => Ok(()),
     };
-    let active = Box::new(Active {
+    let active = Box::new(ActiveConn {
         io: Io::new(route, now_ms),
         requests: Requests::Streams(Box::new(Streams::new(key.owner))),
     });
@@ -163,7 +166,7 @@ pub fn join<N: Net>(
     for call in std::iter::once(call).chain(behind) {
         if let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
             &mut *state
-            && let Active {
+            && let ActiveConn {
                 io,
                 requests: Requests::Streams(streams),
             } = &mut **active
@@ -205,7 +208,7 @@ pub fn read_ready<N: Net>(
     c.link.flags.add(ready.socket);
     match c.state {
         State::Idle { kept: None, .. } => {
-            !c.link.flags.readable || turn::is_silent(&mut c.link, sh)
+            !c.link.flags.readable || link::is_silent(&mut c.link, sh)
         }
         _ => true,
     }

@@ -5,8 +5,8 @@ use std::io;
 use engines::http::{BodyLength, ResponseHead};
 use server_upstream::request::{Failure, UpstreamEvent};
 
-use super::ending::{Ending, WRITE_CALL};
-use super::link::{self, Flushed};
+use super::link::{self, Flushed, READ_BYTES};
+use super::outcome::{Ending, WRITE_CALL};
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::Event;
 use crate::worker::server_state::{Attempt, Io, Link, Receiving, Sending};
@@ -247,8 +247,6 @@ fn feed(io: &mut Io, a: &mut Attempt) {
     }
 }
 
-/// Bytes of one read.
-pub(super) const READ_BYTES: usize = 64 << 10;
 /// Bytes of a request in the output queue before no more of its body is taken; file ranges count in full.
 const QUEUE_BYTES: u64 = 64 << 10;
 /// Time to wait for a reset after the server has ended its side without an answer: longer than the way to nearly every

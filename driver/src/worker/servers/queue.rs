@@ -22,26 +22,26 @@ use server_base::waker::WakeKey;
 use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
 use server_upstream::route::Route;
 
-use super::ending::Ending;
-use super::link::{self, Flushed};
-use super::one::{self, READ_BYTES, acknowledge};
+use super::link::{self, Flushed, READ_BYTES};
+use super::one::{self, acknowledge};
+use super::outcome::Ending;
 use crate::worker::dialer::Dial;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::{self, Event};
 use crate::worker::server_state::{
-    Active, Attempt, Io, Link, Queue, Queued, Receiving, Requests, Sending,
+    ActiveConn, Attempt, Io, Link, Queue, Queued, Receiving, Requests, Sending,
 };
 use crate::worker::shared::Shared;
 
 /// Puts requests behind the first one of a connection; the others are asked alone.
 pub(super) fn join<N: Net>(
     link: &mut Link<N::Socket>,
-    active: &mut Active,
+    active: &mut ActiveConn,
     sh: &mut Shared<N>,
     (route, calls): (Route, Vec<UpstreamCall>),
     (key, connected_ms): (WakeKey, Option<u64>),
 ) {
-    let Active { io, requests } = active;
+    let ActiveConn { io, requests } = active;
     let Requests::One(first) = requests else {
         return;
     };
@@ -71,6 +71,7 @@ pub(super) fn join<N: Net>(
             left: bytes,
         });
     }
+    // Alone, the first one is like any other.
     if behind.is_empty() {
         return;
     }

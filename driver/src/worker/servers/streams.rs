@@ -19,14 +19,13 @@ use server_base::waker::WakeKey;
 use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
 use server_upstream::route::{Route, Timeouts};
 
-use super::ending::{Ending, WRITE_CALL};
-use super::link::{self, Flushed};
-use super::one::READ_BYTES;
+use super::link::{self, Flushed, READ_BYTES};
+use super::outcome::{Ending, WRITE_CALL};
 use super::upload::feed;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::StreamEvent;
 use crate::worker::server_state::{
-    Active, Disposition, Io, Link, PoolPlace, Requests, Sending, ServerConn, State, Stream,
+    ActiveConn, Disposition, Io, Link, PoolPlace, Requests, Sending, ServerConn, State, Stream,
     Streams, Transport,
 };
 use crate::worker::shared::Shared;
@@ -56,6 +55,7 @@ pub(super) fn add<N: Net>(
         _ => Sending::Body,
     };
     call.put_head_back(spec);
+    // Its bytes are told from those of other streams by their place.
     io.engine.transmit(&mut io.out);
     let end = streams.taken_bytes + io.out.len();
     call.note(|facts| {
@@ -118,10 +118,10 @@ pub(super) fn pass<N: Net>(
 /// One pass of an idle connection: the server may change its settings, send a PING, or announce its end.
 pub(super) fn pass_idle<N: Net>(
     link: &mut Link<N::Socket>,
-    active: &mut Active,
+    active: &mut ActiveConn,
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
-    let Active { io, requests } = active;
+    let ActiveConn { io, requests } = active;
     let Requests::Streams(streams) = requests else {
         return Err(Ending::GivenUp);
     };
@@ -240,7 +240,7 @@ impl Streams {
 }
 
 impl Stream {
-    /// Tells the exchange that its request has failed.
+    /// Reports to the exchange that its request has failed.
     fn fail(&self, io: &Io, failure: Failure, untouched: bool, now_ms: u64) {
         let sent_bytes = match untouched {
             true => 0,
@@ -262,7 +262,7 @@ fn end(call: &UpstreamCall, now_ms: u64) {
     });
 }
 
-/// Serves the mailbox of a stream: gives the stream up, opens its window, takes its body.
+/// Serves the mailbox of a stream: abandons the stream, opens its window, takes its body.
 fn serve<N: Net>(io: &mut Io, streams: &mut Streams, id: u32, sh: &mut Shared<N>) {
     let Some(at) = streams.find(id) else {
         return;
@@ -362,7 +362,11 @@ pub(super) fn fail_all(io: &Io, streams: &mut Streams, failure: &Failure, now_ms
 }
 
 /// Puts a connection without streams into its pool, with its engine.
-pub(super) fn park<S>(c: &mut ServerConn<S>, mut active: Box<Active>, now_ms: u64) -> Disposition {
+pub(super) fn park<S>(
+    c: &mut ServerConn<S>,
+    mut active: Box<ActiveConn>,
+    now_ms: u64,
+) -> Disposition {
     let Some(pool) = active.io.pool else {
         return Disposition::Close;
     };
@@ -381,7 +385,7 @@ pub(super) fn park<S>(c: &mut ServerConn<S>, mut active: Box<Active>, now_ms: u6
 }
 
 /// Makes an idle connection one in use, for requests of a route.
-pub(super) fn resume(mut active: Box<Active>, route: &Route) -> Box<Active> {
+pub(super) fn resume(mut active: Box<ActiveConn>, route: &Route) -> Box<ActiveConn> {
     active.io.pool = route.pool;
     active.io.timeouts = route.timeouts;
     active

@@ -4,13 +4,13 @@ use std::io;
 
 use server_upstream::request::{Failure, UpstreamEvent};
 
-use super::ending::{Ending, of_tls};
-use super::one::{self, READ_BYTES};
-use super::{link, queue, streams};
+use super::link::{self, READ_BYTES};
+use super::outcome::{Ending, of_tls};
+use super::{one, queue, streams};
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::Event;
 use crate::worker::server_state::{
-    Active, Draining, Io, Link, Receiving, Requests, Sending, ServerConn, State, Transport,
+    ActiveConn, Draining, Io, Link, Receiving, Requests, Sending, ServerConn, State, Transport,
 };
 use crate::worker::shared::Shared;
 
@@ -22,7 +22,7 @@ pub(super) fn pass<N: Net>(
     let ServerConn { link, state } = c;
     match state {
         State::Open(active) => {
-            let Active { io, requests } = &mut **active;
+            let ActiveConn { io, requests } = &mut **active;
             match requests {
                 Requests::One(one) if one.call().is_given_up() => give_up(c, sh.clock.mono_ms),
                 Requests::One(one) => one::pass(link, io, one, sh),
@@ -45,22 +45,6 @@ pub(super) fn pass<N: Net>(
         } => streams::pass_idle(link, active, sh),
         State::Closed => Err(Ending::GivenUp),
     }
-}
-
-/// Whether nothing has come on an idle connection.
-pub(super) fn is_silent<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) -> bool {
-    let most = match link.transport {
-        Transport::Plain => 1,
-        // Messages of TLS itself may come.
-        Transport::Tls(_) => READ_BYTES,
-    };
-    let silent = match link::receive(link, sh, most) {
-        Err(e) => e.kind() == io::ErrorKind::WouldBlock,
-        Ok(_) => false,
-    };
-    sh.attempts.buffer.clear();
-    (link.flags.readable, link.flags.hung_up) = (false, false);
-    silent
 }
 
 /// Looks whether the connection is established.
@@ -89,7 +73,7 @@ fn connecting<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resu
 }
 
 /// The state of a connection once its socket is connected.
-pub(super) fn connected<S>(link: &Link<S>, active: Box<Active>) -> State {
+pub(super) fn connected<S>(link: &Link<S>, active: Box<ActiveConn>) -> State {
     match link.transport {
         Transport::Plain => State::Open(active),
         Transport::Tls(_) => State::Handshaking(active),
@@ -97,7 +81,7 @@ pub(super) fn connected<S>(link: &Link<S>, active: Box<Active>) -> State {
 }
 
 /// The times of the requests count from now on.
-fn begin_waiting(active: &mut Active, now_ms: u64) {
+fn begin_waiting(active: &mut ActiveConn, now_ms: u64) {
     active.io.wrote_ms = now_ms;
     match &mut active.requests {
         Requests::One(one) => one.read_ms = now_ms,
@@ -134,7 +118,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     };
     let now_ms = sh.clock.mono_ms;
     begin_waiting(&mut active, now_ms);
-    let Active { io, requests } = &mut *active;
+    let ActiveConn { io, requests } = &mut *active;
     // The server may have said something with its last message.
     let buffer = &mut sh.attempts.buffer;
     let taken = match requests {
@@ -195,7 +179,7 @@ fn give_up<S>(c: &mut ServerConn<S>, now_ms: u64) -> Result<bool, Ending> {
     let State::Open(active) = &c.state else {
         return Err(Ending::GivenUp);
     };
-    let Active { io, requests } = &**active;
+    let ActiveConn { io, requests } = &**active;
     let left_bytes = match requests {
         Requests::One(one) if one.request == Sending::Sent => match one.response {
             Receiving::Body(left) if io.pool.is_some() && io.protocol.drains => left,
