@@ -1,8 +1,7 @@
 //! The house rules that a compiler does not know: lengths, purity, directions, words.
 //!
-//! Rules read text, not syntax: they are meant to be cheap and to be right about this tree.
-//! Exceptions carry a number and a reason, and must go once they are no longer needed, so that
-//! the lists only shrink.
+//! Rules read text, not syntax: they are cheap, and right about this tree. Exceptions carry a number and a reason, and go
+//! once they are no longer needed, so that the lists only shrink.
 
 use std::collections::BTreeSet;
 

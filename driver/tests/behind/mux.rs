@@ -6,7 +6,7 @@ use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
 use super::run::{Guest, Manner, check, progress};
-use super::speaks::Speaks as Kind;
+use super::speaks::Speaks as Behind;
 use super::verdict::{End, Got};
 
 /// Operations of clients of both protocols.
@@ -137,7 +137,7 @@ impl<S: Speaks> Client<S> {
     /// Begins a request; if all are of one kind, several, so that they share a connection.
     fn open(&mut self, now_ms: u64, random: &mut Random) {
         let count = match self.book.borrow().only {
-            Some(Kind::Memcached) => random.within(1..10),
+            Some(Behind::Memcached) => random.within(1..10),
             Some(_) => random.within(1..36),
             None => 1,
         };

@@ -11,7 +11,7 @@ use sim::{Command, Faults, Link, Random, Reading, Wire, World};
 
 use super::copies;
 use super::h1;
-use super::ledger::Book;
+use super::ledger::{Attempt, Book};
 use super::mux;
 use super::server::Behind;
 use super::site::{CONFS, PORTS, Site};
@@ -449,9 +449,8 @@ impl<'a> Run<'a> {
             tally.sound_fastcgi = spoken(Speaks::FastCgi);
             tally.sound_memcached = spoken(Speaks::Memcached);
             tally.sound_streams = spoken(Speaks::Http2);
-            tally.sound_tls = sound()
-                .filter(|a| book.asks[a.ask].place().name.contains("tls"))
-                .count() as u64;
+            let is_tls = |a: &&Attempt| book.asks[a.ask].place().name.contains("tls");
+            tally.sound_tls = sound().filter(is_tls).count() as u64;
             tally.streams_at_once = book.streams_at_once as u64;
             tally.pipelined = book.pipelined as u64;
             tally.lost = book.lost.len() as u64;

@@ -95,7 +95,8 @@ impl Server {
             // Its system reads no more, an application that has ended its side does.
             return self.wire.borrow_mut().fetch(usize::MAX) > 0;
         }
-        let mut wire = self.wire.borrow_mut();
+        let wire = Rc::clone(&self.wire);
+        let mut wire = wire.borrow_mut();
         let most = if hurries || self.streams.is_some() {
             usize::MAX
         } else {
@@ -112,9 +113,6 @@ impl Server {
             at = secure.came.len();
         }
         if self.streams.is_some() && !wire.is_reset() && !wire.has_left() {
-            drop(wire);
-            let wire = Rc::clone(&self.wire);
-            let mut wire = wire.borrow_mut();
             return self.act_streams(&mut wire, book, now_ms, hurries, random) || busy;
         }
         if wire.is_reset() || wire.has_left() {
@@ -130,16 +128,29 @@ impl Server {
             }
             return busy;
         };
+        self.answer(&mut wire, book, (attempt, at), (now_ms, hurries), random) || busy
+    }
+
+    /// Goes on with the answer to a request, of which the server has read up to a byte; true if it did something.
+    fn answer(
+        &mut self,
+        wire: &mut Wire,
+        book: &mut Ledger,
+        (attempt, at): (usize, usize),
+        (now_ms, hurries): (u64, bool),
+        random: &mut Random,
+    ) -> bool {
+        let fetched = wire.fetched();
         let record = &mut book.attempts[attempt];
         let Some(plan) = &record.plan else {
-            return busy;
+            return false;
         };
         let received = match plan.early {
             true => self.reader.head_end.is_some_and(|end| at >= end),
             false => self.reader.end.is_some_and(|end| at >= end),
         };
         if !received && record.said == 0 || now_ms < self.due_ms {
-            return busy;
+            return false;
         }
         if record.said < plan.text.len() {
             if let Some((at, ms)) = plan.pause
@@ -204,6 +215,6 @@ impl Server {
             }
             return true;
         }
-        busy
+        false
     }
 }
