@@ -347,15 +347,19 @@ impl<T> Default for Numbered<T> {
 /// A digest of a pool and a server's address.
 #[inline]
 fn digest(pool: u64, addr: &UpstreamAddr) -> u64 {
-    if let UpstreamAddr::Inet(SocketAddr::V4(addr)) = addr {
-        let bits = u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port());
-        let mixed = (pool.wrapping_mul(ODD) ^ bits).wrapping_mul(ODD);
-        // The table takes low bits, and addresses may differ in high ones alone.
-        return mixed ^ mixed >> 32;
-    }
-    let mut hash = Fnv::default();
-    addr.hash(&mut hash);
-    pool.wrapping_mul(ODD) ^ hash.finish()
+    let bits = match addr {
+        UpstreamAddr::Inet(SocketAddr::V4(addr)) => {
+            u64::from(addr.ip().to_bits()) << 16 | u64::from(addr.port())
+        }
+        addr => {
+            let mut hash = Fnv::default();
+            addr.hash(&mut hash);
+            hash.finish()
+        }
+    };
+    let mixed = (pool.wrapping_mul(ODD) ^ bits).wrapping_mul(ODD);
+    // The table takes low bits, and addresses may differ in high ones alone.
+    mixed ^ mixed >> 32
 }
 
 /// Minimum time for which connections beyond a pool's size stay: longer than clients take from a response to their next
