@@ -52,7 +52,8 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
     }
 }
 
-/// Writes what is queued; true if there may be more to do at once.
+/// Writes the queued output; true if there may be more to do at once.
+// Long: each step needs parts of the connection that a function of its own would borrow whole.
 pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     if !c.flags.writable {
         return Ok(false);

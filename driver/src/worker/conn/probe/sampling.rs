@@ -151,6 +151,7 @@ fn send<N: Net>(
             Closed
         });
     }
+    // The kernel stamps the last byte of a send, so the send ends with the asked byte.
     let asked = lead + 1;
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = out.slices(&mut slices);
