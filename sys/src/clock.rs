@@ -1,11 +1,11 @@
-//! Clocks to the microsecond, and how exact sleeps are. Source: clock_gettime(2), prctl(2).
+//! Clocks with microseconds, and the precision of sleeps. Source: clock_gettime(2), prctl(2).
 
 use std::io;
 use std::num::NonZeroU64;
 
 use rustix::time::{ClockId, clock_gettime};
 
-/// Microseconds since the machine began; they never go back.
+/// Microseconds since the machine started; they never go back.
 #[must_use]
 pub fn monotonic_us() -> u64 {
     read_us(ClockId::Monotonic)
@@ -25,7 +25,7 @@ pub fn thread_cpu_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Sets by how much the kernel may prolong sleeps of the calling thread to wake it with others, 50 us at first
+/// Sets the time by which the kernel may prolong sleeps of the calling thread to merge wake-ups, 50 us by default
 /// (PR_SET_TIMERSLACK).
 ///
 /// # Errors

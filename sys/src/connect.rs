@@ -1,6 +1,6 @@
-//! Sockets that are connected to a server: datagrams and streams, non-blocking, closed on exec.
+//! Sockets connected to a server: datagrams and streams, non-blocking, closed on exec.
 //!
-//! The system chooses the source address, and the source port by chance, unless [`Options`] name one. Source: udp(7),
+//! The system chooses the source address, and a random source port, unless [`Options`] name one. Source: udp(7),
 //! tcp(7), ip(7), unix(7), connect(2).
 
 use std::io;
@@ -42,7 +42,7 @@ pub struct Options {
 pub struct Connecting<S> {
     /// Its socket.
     pub socket: S,
-    /// It is connected already; otherwise it becomes writable when it is, or fails.
+    /// It is connected already; otherwise it becomes writable once it is connected or has failed.
     pub established: bool,
 }
 
@@ -65,20 +65,20 @@ pub fn datagram(server: SocketAddr) -> io::Result<OwnedFd> {
     Ok(socket)
 }
 
-/// A stream to `server`, which may not be connected yet: it becomes writable when it is, or fails.
+/// A stream to `server`, possibly not connected yet: it becomes writable once it is connected or has failed.
 ///
 /// # Errors
 /// As `datagram`; `ConnectionRefused` if that is known at once.
 pub fn stream(server: SocketAddr) -> io::Result<OwnedFd> {
     let socket = open(server, SocketType::STREAM)?;
     match rustix::net::connect(&socket, &server) {
-        // An interrupted connect goes on by itself, as one that takes longer does.
+        // An interrupted connect continues by itself, like one that takes longer.
         Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(socket),
         Err(error) => Err(error.into()),
     }
 }
 
-/// A stream with these options, which may not be connected yet. Its client is the one that sends first.
+/// A stream with these options, possibly not connected yet. The client must send first.
 ///
 /// The acknowledgement that ends the handshake is sent with the first bytes, or alone after 200 ms without any.
 /// That saves one segment, and the server wakes once, for the request. The server's answer is acknowledged with a
@@ -111,9 +111,8 @@ pub fn stream_to(
             socket,
             established: true,
         }),
-        // An interrupted connect goes on by itself, as one that takes longer does.
-        // A server on this host has accepted by then, which saves the wait for the event: only a connection that is
-        // established has a peer.
+        // An interrupted connect continues by itself, like one that takes longer. A server on this host has
+        // accepted by then, which saves the wait for the event: only an established connection has a peer.
         Err(Errno::INPROGRESS | Errno::INTR) => Ok(Connecting {
             established: rustix::net::getpeername(&socket).is_ok(),
             socket,
@@ -160,7 +159,7 @@ fn bind(socket: BorrowedFd<'_>, local: SocketAddr, transparent: bool) -> Result<
         })?;
     }
     if local.port() == 0 {
-        // Without it a port is taken that is free for all servers. A kernel that does not know it chooses so.
+        // Without it a port is chosen that is free for all servers. A kernel without this option does so.
         let _ = set_option(socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT);
     }
     rustix::net::bind(socket, &local).map_err(failed("bind()"))
@@ -168,7 +167,7 @@ fn bind(socket: BorrowedFd<'_>, local: SocketAddr, transparent: bool) -> Result<
 
 fn set_option(socket: BorrowedFd<'_>, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
-    // SAFETY: `on` is an int that lives through the call, and its size is the length given.
+    // SAFETY: `on` is an int that outlives the call, and its size is the length given.
     check(unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -188,10 +187,10 @@ fn failed(call: &'static str) -> impl Fn(Errno) -> ConnectError {
     }
 }
 
-/// Sends bytes, without a signal when the peer is gone; returns how many the socket took.
+/// Sends bytes, without a signal if the peer is gone; returns the number that the socket took.
 ///
 /// # Errors
-/// `WouldBlock` when it has no room or is not connected yet; else the socket's error.
+/// `WouldBlock` if the socket is full or not connected yet; else the socket's error.
 pub fn send(socket: impl AsFd, bytes: &[u8]) -> io::Result<usize> {
     let socket = socket.as_fd();
     Ok(retry(|| {

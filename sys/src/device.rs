@@ -18,11 +18,11 @@ pub struct Offloads {
     pub tso: Option<bool>,
     /// Generic segmentation offload: the kernel cuts them, just before the device.
     pub gso: Option<bool>,
-    /// Generic receive offload: the kernel joins segments as they come.
+    /// Generic receive offload: the kernel merges segments on arrival.
     pub gro: Option<bool>,
 }
 
-/// Reads the offloads of a device of the calling thread's network; all are unknown of one that is not there.
+/// Reads the offloads of a device in the calling thread's network; all are unknown if it does not exist.
 #[must_use]
 pub fn offloads(device: &str) -> Offloads {
     let is_on = |command| ask(device, command, 0).ok().map(|value| value != 0);
@@ -36,7 +36,7 @@ pub fn offloads(device: &str) -> Offloads {
 /// Switches generic segmentation offload of a device of the calling thread's network.
 ///
 /// # Errors
-/// There is no such device, the caller has no CAP_NET_ADMIN there, or the device cannot do it.
+/// There is no such device, the caller has no CAP_NET_ADMIN there, or the device does not support it.
 pub fn set_segmentation_offload(device: &str, is_on: bool) -> io::Result<()> {
     ask(device, ETHTOOL_SGSO, is_on.into()).map(|_| ())
 }
@@ -48,7 +48,7 @@ struct Value {
     data: u32,
 }
 
-/// Sends a command of ethtool with its number to a device, and returns the number that it answers.
+/// Sends a command of ethtool with its number to a device, and returns the number in the answer.
 fn ask(device: &str, command: u32, data: u32) -> io::Result<u32> {
     let mut request = named(device)?;
     let mut value = Value { command, data };
@@ -69,7 +69,7 @@ fn any_socket() -> io::Result<OwnedFd> {
 /// A request that names a device; the rest is zero, the end of the name as well.
 ///
 /// # Errors
-/// `InvalidInput` for a name that is no device's (1 to 15 bytes, no NUL).
+/// `InvalidInput` for an invalid device name (1 to 15 bytes, no NUL).
 pub(super) fn named(name: &str) -> io::Result<libc::ifreq> {
     // SAFETY: an ifreq is numbers, and a union of numbers and a pointer; zeroes are a value of each.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };

@@ -3,7 +3,8 @@
 use std::io;
 use std::sync::OnceLock;
 
-/// Returns `2: No such file or directory`, as nginx writes a system error; the text alone if the error has no number.
+/// Returns `2: No such file or directory`, nginx's form of a system error; only the text if the error has no
+/// number.
 ///
 /// `Display` of [`io::Error`] has another form: `No such file or directory (os error 2)`. Logs and consoles never use it.
 #[must_use]
@@ -24,8 +25,8 @@ fn numbered(error: &io::Error, code: i32) -> String {
     format!("{code}: {}", text.strip_suffix(&suffix).unwrap_or(&text))
 }
 
-/// Texts by number, each made once: to make one costs a fifth of a response that has it in the error log. Linux has no
-/// number above 133 on x86 and Arm; others are made each time.
+/// Texts by number, each made once: making one costs a fifth of a response that logs an error. Linux has no number
+/// above 133 on x86 and Arm; the texts of others are made each time.
 static TEXTS: [OnceLock<String>; 134] = [const { OnceLock::new() }; 134];
 
 #[cfg(test)]

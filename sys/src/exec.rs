@@ -1,8 +1,7 @@
 //! Starting a program beside this one, with open descriptors passed by number.
 //!
-//! The program gets this process's environment, and a variable for each list of descriptors in nginx's
-//! form, `fd;fd;`. Everything else that is open here is closed on exec. Source: execve(2), nginx's
-//! `NGINX` variable.
+//! The program gets this process's environment, and a variable for each list of descriptors in nginx's form,
+//! `fd;fd;`. All other descriptors are closed on exec. Source: execve(2), nginx's `NGINX` variable.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -15,9 +14,9 @@ use super::{check, process, signal};
 /// Descriptors for the new program, under the name of the variable that lists them.
 pub type Passed<'a> = (&'a str, Vec<BorrowedFd<'a>>);
 
-/// Starts `arguments[0]` with `arguments`, in the environment without the variables of `removed` and with
-/// those of `passed`, and returns its process number; its end is reaped like any child's. A name
-/// without a slash is looked for in PATH, as the shell did that started this process.
+/// Starts `arguments[0]` with `arguments`, in the environment without the variables of `removed` and with those of
+/// `passed`, and returns its process number; its end is reaped like any child's. A name without a slash is searched
+/// in PATH, as by a shell.
 ///
 /// # Errors
 /// The error of fork or execve; `InvalidInput` without a program.
@@ -50,7 +49,7 @@ pub fn start(arguments: &[OsString], removed: &[&str], passed: &[Passed<'_>]) ->
     Ok(command.spawn()?.id())
 }
 
-/// Has `command` start with no signal blocked, whatever the calling thread blocks.
+/// Makes `command` start with no signal blocked, regardless of the calling thread's mask.
 pub fn unblocked(command: &mut Command) -> &mut Command {
     // SAFETY: between fork and exec one system call is made: nothing is allocated and no lock is taken.
     unsafe { command.pre_exec(signal::unblock_all) }
@@ -89,7 +88,7 @@ pub fn attached(command: &mut Command, fds: Vec<OwnedFd>) -> &mut Command {
     unsafe { command.pre_exec(prepare) }
 }
 
-/// The most descriptors that [`attached`] passes.
+/// Most descriptors passed by [`attached`].
 pub const PASSED_MAX: usize = 4;
 /// The first number behind the standard streams.
 const FIRST_PASSED: libc::c_int = 3;
@@ -109,7 +108,7 @@ mod tests {
     fn descriptors_are_open_in_the_program_and_named_in_its_environment() {
         let socket = TcpListener::bind("127.0.0.1:0").expect("bind");
         let (mut reader, writer) = io::pipe().expect("a pipe");
-        // By path: a shell may take numbers of one digit alone behind `>&`.
+        // By path: a shell may accept only one-digit numbers behind `>&`.
         let script = "test -S /proc/self/fd/${SOCKETS%;} && \
                       printf '%s %s' \"$0\" \"${HOME-none}\" >/proc/self/fd/${OUT%;}";
         let passed = [

@@ -35,8 +35,8 @@ pub fn pair() -> io::Result<(OwnedFd, OwnedFd)> {
 /// Sends one message; the descriptors stay open here and are duplicated for the receiver.
 ///
 /// # Errors
-/// `InvalidInput` past `PAYLOAD_BYTES_MAX` or `FDS_MAX`; `TimedOut` when the peer has not taken all of it within `limit`;
-/// the socket's error. After either of these the stream is of no more use.
+/// `InvalidInput` past `PAYLOAD_BYTES_MAX` or `FDS_MAX`; `TimedOut` if the peer has not taken all of it within
+/// `limit`; the socket's error. After either of the latter two the stream must not be used again.
 pub fn send_msg(
     socket: impl AsFd,
     payload: &[u8],
@@ -58,7 +58,7 @@ pub fn send_msg(
     send_all(socket, payload, until)
 }
 
-/// Sends bytes, and waits for as long as that takes.
+/// Sends bytes, and waits without a time limit.
 ///
 /// # Errors
 /// The socket's.
@@ -95,15 +95,15 @@ pub struct Message {
     pub payload: Vec<u8>,
     /// Its descriptors, closed on exec.
     pub fds: Vec<OwnedFd>,
-    /// Descriptors for which this process had no room. Which of them are missing is not known.
+    /// Number of descriptors for which this process had no room. It is unknown which of them are missing.
     pub missing: usize,
 }
 
 /// Receives one message.
 ///
 /// # Errors
-/// `UnexpectedEof` when the peer closed; `InvalidData` for a header past the limits; `TimedOut` within a message. Nothing
-/// can be received after an error.
+/// `UnexpectedEof` if the peer closed; `InvalidData` for a header past the limits; `TimedOut` within a message.
+/// Nothing can be received after an error.
 pub fn recv_msg(socket: impl AsFd) -> io::Result<Message> {
     let socket = socket.as_fd();
     let mut header = [0; HEADER_BYTES];
@@ -215,7 +215,7 @@ fn receive_all(socket: BorrowedFd<'_>, mut bytes: &mut [u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Lets the next step of sending take no longer than until then.
+/// Limits the duration of the next step of sending.
 fn wait_until(socket: BorrowedFd<'_>, until: Option<Instant>) -> io::Result<()> {
     let Some(until) = until else { return Ok(()) };
     let left = until.saturating_duration_since(Instant::now());
@@ -300,7 +300,7 @@ mod tests {
             let reader = std::thread::spawn(move || {
                 let mut piece = [0; 16 << 10];
                 for _ in 0..reads {
-                    // Each step of sending goes on, and all of it would take minutes.
+                    // Each step of sending makes progress, and the whole would take minutes.
                     std::thread::park_timeout(Duration::from_millis(50));
                     match rustix::net::recv(&theirs, &mut piece, RecvFlags::empty()) {
                         Ok((1.., _)) => {}

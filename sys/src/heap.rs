@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::os_error;
 
-/// The kernel's figures about this process, opened once so that they can be read when descriptors are short.
+/// The kernel's figures about this process, opened once so that they can be read even if descriptors are short.
 #[derive(Debug)]
 pub struct Resident(File);
 
@@ -14,7 +14,7 @@ impl Resident {
     /// Opens them.
     ///
     /// # Errors
-    /// Without `/proc`: no system call returns these figures. The text names the file.
+    /// `/proc` is missing: no system call returns these figures. The text names the file.
     pub fn open() -> io::Result<Self> {
         let opened = File::open(STATM).map(Self);
         opened.map_err(|error| {
@@ -45,7 +45,7 @@ impl Resident {
 const STATM: &str = "/proc/self/statm";
 
 fn page_bytes() -> u64 {
-    // SAFETY: it takes no pointer and changes nothing.
+    // SAFETY: the call takes no pointer and changes nothing.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(bytes).unwrap_or(4096)
 }
@@ -54,32 +54,32 @@ fn page_bytes() -> u64 {
 /// kernel from 1 MiB on, and blocks from 4 MiB on are mapped one by one. Values of `GLIBC_TUNABLES` for the two
 /// have no effect any more.
 ///
-/// glibc's own thresholds rise with the largest block that was freed, up to 64 and 32 MiB: how much a freed configuration
-/// leaves behind would be a matter of chance. Source: mallopt(3).
+/// glibc's own thresholds rise with the largest freed block, up to 64 and 32 MiB: the memory left behind by a freed
+/// configuration would be a matter of chance. Source: mallopt(3).
 #[cfg(target_env = "gnu")]
 pub fn set_thresholds() {
-    // SAFETY: it takes no pointer, and locks the allocator itself.
+    // SAFETY: the call takes no pointer, and locks the allocator itself.
     unsafe {
         libc::mallopt(libc::M_TRIM_THRESHOLD, KEPT_BYTES_MAX);
         libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_MIN);
     }
 }
 
-/// Sets nothing: other allocators have no such thresholds.
+/// No effect: other allocators have no such thresholds.
 #[cfg(not(target_env = "gnu"))]
 pub fn set_thresholds() {}
 
 /// More than a thread allocates and frees for a few requests.
 #[cfg(target_env = "gnu")]
 const KEPT_BYTES_MAX: libc::c_int = 1 << 20;
-/// Blocks as large are so rare that each may cost system calls and new pages.
+/// Blocks of this size are so rare that each may cost system calls and new pages.
 #[cfg(target_env = "gnu")]
 const MAPPED_BYTES_MIN: libc::c_int = 4 << 20;
 
 /// Releases unused heap memory to the kernel.
 #[cfg(target_env = "gnu")]
 pub fn trim() {
-    // SAFETY: it takes no pointer, and locks the allocator itself.
+    // SAFETY: the call takes no pointer, and locks the allocator itself.
     unsafe { libc::malloc_trim(0) };
 }
 
@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
 
-    /// Tests that look at the memory of the whole process take turns.
+    /// Tests that measure the memory of the whole process take turns.
     static MEASURING: Mutex<()> = Mutex::new(());
 
     #[test]
@@ -117,7 +117,7 @@ mod tests {
         let resident = Resident::open().expect("there is a /proc");
         let bytes = || resident.bytes().expect("it has a known form");
         let kept = || {
-            // By this glibc's own threshold would be 24 MiB.
+            // This would raise glibc's own threshold to 24 MiB.
             drop(std::hint::black_box(vec![1_u8; 12 << 20]));
             let before = bytes();
             let small: Vec<_> = (0..16 << 10).map(|_| vec![1_u8; 1 << 10]).collect();

@@ -11,14 +11,13 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 /// The addresses of a host in the system's order.
 ///
 /// # Errors
-/// `NotFound` when there is no such host or it cannot be found out; `InvalidInput` when `host` holds
-/// a NUL.
+/// `NotFound` if there is no such host or it cannot be resolved; `InvalidInput` if `host` holds a NUL.
 pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
     let host = CString::new(host)?;
     // SAFETY: an addrinfo of zeroes is a value of its type: null pointers and numbers.
     let mut hints: libc::addrinfo = unsafe { std::mem::zeroed() };
     hints.ai_family = libc::AF_UNSPEC;
-    // Else each address would come once for each type of socket.
+    // Otherwise each address would be returned once for each type of socket.
     hints.ai_socktype = libc::SOCK_STREAM;
     hints.ai_flags = libc::AI_ADDRCONFIG;
     let mut list = std::ptr::null_mut();
@@ -43,12 +42,12 @@ pub fn addresses(host: &str) -> io::Result<Vec<IpAddr>> {
         found.extend(unsafe { address(entry) });
         next = entry.ai_next;
     }
-    // SAFETY: the list comes from getaddrinfo, is freed once, and nothing refers to it any more.
+    // SAFETY: the list is from getaddrinfo, is freed once, and has no remaining references.
     unsafe { libc::freeaddrinfo(list) };
     Ok(found)
 }
 
-/// The address of an entry, if it is of a family that is used here.
+/// The address of an entry, if its family is supported.
 ///
 /// # Safety
 /// `ai_addr` must point to an address of the family in `ai_family`.

@@ -1,4 +1,4 @@
-//! Huge pages under memory that is read at random.
+//! Huge pages under memory with random accesses.
 //!
 //! Among many thousand pages the processor lacks the translation of most. A lookup costs a hundred nanoseconds, and
 //! up to some microseconds in a virtual machine, which translates each step again. One huge page of 2 MiB covers
@@ -9,7 +9,7 @@
 use std::collections::BTreeSet;
 use std::ffi::c_void;
 
-/// Blocks of memory that a huge page each can be under.
+/// Blocks of memory, each the size of a huge page.
 #[derive(Debug, Default)]
 pub struct Blocks(BTreeSet<usize>);
 
@@ -46,7 +46,7 @@ impl Blocks {
     }
 }
 
-/// Whether the administrator lets programs have huge pages.
+/// Whether the administrator permits huge pages for programs.
 fn is_allowed() -> bool {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|setting| !setting.contains("[never]"))
@@ -69,7 +69,7 @@ fn collapse(at: usize) -> bool {
     unsafe { libc::madvise(block(at), BLOCK_BYTES, libc::MADV_COLLAPSE) == 0 }
 }
 
-/// The address as the kernel's calls have it; nothing is read by it.
+/// The address in the form of the kernel's calls; it is not dereferenced.
 fn block(at: usize) -> *mut c_void {
     std::ptr::without_provenance_mut(at)
 }
@@ -78,7 +78,7 @@ fn block(at: usize) -> *mut c_void {
 pub const BLOCK_BYTES: usize = 2 << 20;
 /// Pages of a block.
 const PAGES: usize = BLOCK_BYTES / 4096;
-/// The fewest pages of a block that are in memory already: the others come in addition.
+/// Least number of pages of a block already in memory: a collapse adds the missing ones.
 const PAGES_LEAST: usize = PAGES / 8 * 7;
 
 #[cfg(test)]

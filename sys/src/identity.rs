@@ -1,7 +1,7 @@
 //! Identity of the process: users and groups by name, and dropping root's rights.
 //!
-//! libc makes these changes for every thread of the process, which the bare system calls do not.
-//! Source: setuid(2), initgroups(3), getpwnam(3).
+//! libc makes these changes for every thread of the process, unlike the bare system calls. Source: setuid(2),
+//! initgroups(3), getpwnam(3).
 
 use std::ffi::CString;
 use std::io;
@@ -69,20 +69,20 @@ fn lookup<T, R>(name: &str, call: Lookup<T>, read: fn(&T) -> R) -> io::Result<Op
             )
         };
         if !retry_with_more(error, &mut space)? {
-            // SAFETY: the pointer is null, or that to the record, which is filled then.
+            // SAFETY: the pointer is null, or points to the record, which is then filled.
             return Ok(unsafe { found.as_ref() }.map(read));
         }
     }
 }
 
-/// True when the record needed more space, which has been made.
+/// Makes more space if the record needs it; true if so.
 fn retry_with_more(error: libc::c_int, space: &mut Vec<libc::c_char>) -> io::Result<bool> {
     match error {
         libc::ERANGE if space.len() < RECORD_BYTES_MAX => {
             space.resize(space.len() * 2, 0);
             Ok(true)
         }
-        // "Not found" has several numbers on several systems: getpwnam(3) lists these.
+        // "Not found" has different numbers on different systems: getpwnam(3) lists these.
         0 | libc::ENOENT | libc::ESRCH | libc::EBADF | libc::EPERM => Ok(false),
         error => Err(io::Error::from_raw_os_error(error)),
     }
@@ -91,16 +91,17 @@ fn retry_with_more(error: libc::c_int, space: &mut Vec<libc::c_char>) -> io::Res
 /// Which step of giving up root failed.
 #[derive(Debug)]
 pub struct BecomeError {
-    /// The call with its arguments, as nginx logs it: `setgid(33)`.
+    /// The call with its arguments, in the form of nginx's log: `setgid(33)`.
     pub call: String,
     /// The system's error.
     pub error: io::Error,
-    /// Without this step the process must not go on.
+    /// The process must not continue after a failure of this step.
     pub fatal: bool,
 }
 
-/// Makes the whole process run as `user` with group `gid` and the groups of `name`; called before it has threads. Of root's
-/// rights it may keep CAP_NET_RAW, by which sockets are bound to addresses that are not local (IP_TRANSPARENT).
+/// Makes the whole process run as `user` with group `gid` and the groups of `name`; must be called before it has
+/// threads. Of root's rights it may keep CAP_NET_RAW, to bind sockets to addresses that are not local
+/// (IP_TRANSPARENT).
 ///
 /// # Errors
 /// The step that failed. Only a failure of `initgroups` is not fatal, as in nginx, and only if the process has lost
@@ -153,7 +154,7 @@ pub fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Forbids the process and those it starts to gain rights by a set-user-ID bit or the like.
+/// Forbids the process and its children to gain rights by set-user-ID bits and the like.
 ///
 /// # Errors
 /// None is known.
@@ -174,7 +175,7 @@ pub fn set_dumpable(on: bool) -> io::Result<()> {
     Ok(rustix::process::set_dumpable_behavior(behavior)?)
 }
 
-/// Changes the owner of an open file to `uid` and leaves its group.
+/// Changes the owner of an open file to `uid` and keeps its group.
 ///
 /// # Errors
 /// The process may not.

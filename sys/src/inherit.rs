@@ -1,9 +1,9 @@
-//! Listening sockets that a process was started with, by number.
+//! Listening sockets inherited by this process, by number.
 //!
-//! A program that starts a server with open sockets passes their numbers in the environment, which may have
-//! anything. A number is taken only if it is a socket that a program before this one left open on
-//! exec: everything that this process opens is closed on exec, so nothing of its own can be meant.
-//! Absent: reading the environment. Source: nginx's `NGINX` variable, sd_listen_fds(3).
+//! A program that starts a server with open sockets passes their numbers in the environment, which is untrusted
+//! input. A number is accepted only for a socket that an earlier program left open on exec: everything that this
+//! process opens is closed on exec, so its own descriptors are never taken. Absent: reading the environment.
+//! Source: nginx's `NGINX` variable, sd_listen_fds(3).
 
 use std::io;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ pub enum LocalAddr {
     Unix(PathBuf),
 }
 
-/// A socket that was left open for this process.
+/// A socket left open for this process.
 #[derive(Debug)]
 pub struct Inherited {
     /// The socket, closed on exec from now on.
@@ -64,8 +64,8 @@ pub fn adopt(number: i32) -> io::Result<Inherited> {
             &raw mut length,
         )
     })?;
-    // SAFETY: the descriptor is open, and nothing in this process owns it: it is no standard stream, and
-    // all that is opened here is closed on exec. The flag set next keeps it from being taken twice.
+    // SAFETY: the descriptor is open and has no owner in this process: it is no standard stream, and all
+    // descriptors opened here are closed on exec. The flag set next prevents a second adoption.
     let socket = unsafe { OwnedFd::from_raw_fd(number) };
     rustix::io::fcntl_setfd(&socket, FdFlags::CLOEXEC)?;
     let listens = sockopt::socket_acceptconn(&socket).unwrap_or(false)
@@ -105,7 +105,7 @@ mod tests {
     use std::os::fd::{AsRawFd, IntoRawFd};
     use std::os::unix::net::UnixListener;
 
-    /// A descriptor as it is left open on exec, by number.
+    /// A descriptor left open on exec, by number.
     fn left_open(fd: impl Into<OwnedFd>) -> i32 {
         let fd = fd.into();
         rustix::io::fcntl_setfd(&fd, FdFlags::empty()).expect("an open descriptor");

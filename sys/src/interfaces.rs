@@ -4,7 +4,7 @@
 
 use std::net::Ipv6Addr;
 
-/// Returns whether an interface has an IPv6 address of global scope; false if the kernel does not tell.
+/// Returns whether an interface has an IPv6 address of global scope; false if the kernel does not report it.
 ///
 /// The call needs no /proc. It opens a netlink socket and costs some microseconds an address.
 #[must_use]
@@ -22,18 +22,19 @@ pub fn have_global_ipv6() -> bool {
         // SAFETY: an address is null or valid.
         let address = unsafe { entry.ifa_addr.as_ref() };
         if address.map(|address| address.sa_family) == family {
-            // SAFETY: an address of this family is a sockaddr_in6. It is copied, as its alignment is not promised.
+            // SAFETY: an address of this family is a sockaddr_in6. It is copied, since its alignment is not
+            // guaranteed.
             let v6 = unsafe { entry.ifa_addr.cast::<libc::sockaddr_in6>().read_unaligned() };
             found |= is_global(Ipv6Addr::from(v6.sin6_addr.s6_addr));
         }
         next = entry.ifa_next;
     }
-    // SAFETY: the list came from getifaddrs and is not used any more.
+    // SAFETY: the list is from getifaddrs and is no longer used.
     unsafe { libc::freeifaddrs(list) };
     found
 }
 
-/// Returns whether the kernel counts an address as one of global scope. Source: Linux, `ipv6_addr_scope`.
+/// Returns whether the kernel assigns global scope to an address. Source: Linux, `ipv6_addr_scope`.
 fn is_global(address: Ipv6Addr) -> bool {
     let is_site_local = address.segments()[0] & 0xffc0 == 0xfec0;
     !address.is_loopback() && !address.is_unicast_link_local() && !is_site_local

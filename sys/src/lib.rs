@@ -54,7 +54,7 @@ pub fn retry<T>(
     }
 }
 
-/// Turns the -1 of a libc call into the error that `errno` names.
+/// Turns the -1 of a libc call into the error in `errno`.
 pub(crate) fn check<T: PartialEq + From<i8>>(result: T) -> io::Result<T> {
     if result == T::from(-1) {
         return Err(io::Error::last_os_error());

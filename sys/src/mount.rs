@@ -1,4 +1,4 @@
-//! Mounts in a namespace of one's own (`namespace::isolate`): the machine's are as they were.
+//! Mounts in a private namespace (`namespace::isolate`): those of the machine are unchanged.
 //!
 //! The server needs none; `firstbyte via` runs a command with its own view of processes and of hosts' names.
 //! Source: mount_namespaces(7), mount(2), proc(5).
@@ -20,7 +20,7 @@ pub fn keep_apart() -> io::Result<()> {
     Ok(mount_change("/", flags)?)
 }
 
-/// Has /proc show the processes of the caller's namespace.
+/// Makes /proc show the processes of the caller's namespace.
 ///
 /// # Errors
 /// Refused in containers that hide parts of /proc.
@@ -29,8 +29,8 @@ pub fn show_own_processes() -> io::Result<()> {
     Ok(mount("proc", "/proc", "proc", flags, None)?)
 }
 
-/// Has the file at `path` read as `content` from now on; the file itself is not touched. `folder`, which exists, is
-/// empty for the time of the call.
+/// Makes reads of the file at `path` return `content` from now on; the file itself is not touched. `folder` must
+/// exist, and is empty during the call.
 ///
 /// # Errors
 /// There is no such file, or mounting is not allowed.

@@ -20,14 +20,14 @@ pub struct Network {
 }
 
 impl Network {
-    /// Makes a namespace with nothing in it but a loopback device that is down.
+    /// Makes a namespace that holds only a loopback device, which is down.
     ///
     /// # Errors
     /// `PermissionDenied` without CAP_SYS_ADMIN; /proc is not mounted.
     pub fn create() -> io::Result<Self> {
         let made = thread::Builder::new().name("namespace".into()).spawn(|| {
-            // SAFETY: a network namespace is left behind, no table of descriptors, so that no thread
-            // loses a descriptor; the thread ends here and took no other thread along.
+            // SAFETY: only the network namespace is unshared, not the table of descriptors, so that no thread loses
+            // a descriptor. The thread ends here and affects no other thread.
             unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) }?;
             Self::current()
         })?;
@@ -70,12 +70,12 @@ impl Network {
     }
 }
 
-/// Administrator of the namespaces that were made.
+/// Administrator of the new namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rights {
     /// The administrator of the machine.
     Machine,
-    /// This process alone, in a user namespace of its own; the machine's networks are out of its reach.
+    /// This process alone, in a user namespace of its own, without access to the machine's networks.
     Own,
 }
 
@@ -87,7 +87,7 @@ pub enum Rights {
 /// Neither is allowed on this machine.
 pub fn isolate() -> io::Result<Rights> {
     let flags = UnshareFlags::NEWNS | UnshareFlags::NEWPID;
-    // SAFETY: no table of descriptors is left behind.
+    // SAFETY: the table of descriptors is not unshared.
     match unsafe { rustix::thread::unshare_unsafe(flags) } {
         Err(rustix::io::Errno::PERM) => {}
         other => return other.map(|()| Rights::Machine).map_err(io::Error::from),
@@ -103,7 +103,7 @@ pub fn isolate() -> io::Result<Rights> {
     Ok(Rights::Own)
 }
 
-/// Lets programs that the calling thread starts, and threads it starts, administer networks as it may itself.
+/// Lets children and threads of the calling thread administer networks with its own rights.
 ///
 /// # Errors
 /// It may not.

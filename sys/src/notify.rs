@@ -1,8 +1,8 @@
-//! Telling the service manager how far this process is: the datagrams that sd_notify sends.
+//! Progress reports to the service manager: the datagrams of sd_notify.
 //!
-//! A datagram of lines `NAME=value` to the socket that `NOTIFY_SOCKET` names, by path or, after an `@`, by abstract
-//! name. Absent: passing descriptors, the watchdog, AF_VSOCK (a manager outside of this machine).
-//! Source: sd_notify(3), systemd.exec(5).
+//! A datagram of lines `NAME=value` is sent to the socket in `NOTIFY_SOCKET`, by path or, after an `@`, by abstract
+//! name. Absent: passing descriptors, the watchdog, AF_VSOCK (a manager outside of this machine). Source:
+//! sd_notify(3), systemd.exec(5).
 
 use std::ffi::OsStr;
 use std::io;
@@ -20,10 +20,10 @@ pub struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The manager that the environment names; `None` without one.
+    /// The manager named in the environment; `None` without one.
     ///
     /// # Errors
-    /// The name is none that a socket of this machine can have.
+    /// The name is not valid for a socket of this machine.
     pub fn from_environment() -> io::Result<Option<Self>> {
         std::env::var_os(NOTIFY_SOCKET)
             .filter(|name| !name.is_empty())
@@ -31,7 +31,7 @@ impl ServiceManager {
             .transpose()
     }
 
-    /// The manager behind a name as `NOTIFY_SOCKET` has it.
+    /// The manager for a value of `NOTIFY_SOCKET`.
     ///
     /// # Errors
     /// The name is neither an absolute path nor an abstract name, or is too long for a socket.
@@ -47,7 +47,7 @@ impl ServiceManager {
     /// Sends lines of state in one datagram.
     ///
     /// # Errors
-    /// There is no listener, or it took no datagram for [`SEND_TIMEOUT`].
+    /// There is no listener, or it accepted no datagram for [`SEND_TIMEOUT`].
     pub fn tell(&self, lines: &str) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         socket.set_write_timeout(Some(SEND_TIMEOUT))?;
@@ -58,7 +58,7 @@ impl ServiceManager {
     }
 }
 
-/// The clock that a manager compares reloads by, microseconds.
+/// The clock by which a manager orders reloads, microseconds.
 #[must_use]
 pub fn monotonic_us() -> u64 {
     let now = clock_gettime(ClockId::Monotonic);
@@ -69,7 +69,7 @@ pub fn monotonic_us() -> u64 {
     seconds * 1_000_000 + nanoseconds / 1_000
 }
 
-/// The variable that names the manager's socket.
+/// The variable with the name of the manager's socket.
 const NOTIFY_SOCKET: &str = "NOTIFY_SOCKET";
 
 /// Longest time that a manager with a full queue may block the supervisor.
@@ -116,7 +116,7 @@ mod tests {
             let error = ServiceManager::named(OsStr::new(name)).expect_err(name);
             assert_eq!(error.kind(), io::ErrorKind::Unsupported);
         }
-        // sun_path has 108 bytes, the last of them for the NUL of a path.
+        // sun_path has 108 bytes; the last is for the NUL of a path.
         for (length, fits) in [(107, true), (108, false)] {
             let name = format!("/{}", "x".repeat(length - 1));
             assert_eq!(ServiceManager::named(OsStr::new(&name)).is_ok(), fits);

@@ -25,7 +25,7 @@ pub fn is_cached(file: impl AsFd, offset: u64) -> bool {
     read != Err(Errno::AGAIN)
 }
 
-/// Reads a file from `offset` into `buffer` as far as that does not wait; 0 at the end of the file.
+/// Reads a file from `offset` into `buffer` as far as possible without waiting; 0 at the end of the file.
 ///
 /// # Errors
 /// `WouldBlock` when the first byte is not in the page cache; else the file's error.
@@ -40,7 +40,7 @@ pub fn read_cached(file: impl AsFd, offset: u64, buffer: &mut [u8]) -> io::Resul
     }
 }
 
-/// Appends `len` bytes of a file from `offset` to `bytes`, which is left as it was on an error.
+/// Appends `len` bytes of a file from `offset` to `bytes`, which is unchanged on an error.
 ///
 /// # Errors
 /// `WouldBlock` when some of them are not in the page cache; `UnexpectedEof` when the file is shorter; else the error of
@@ -61,8 +61,8 @@ pub fn append_cached(
     let fd = file.as_fd().as_raw_fd();
     // The C library's function is a thread cancellation point, which costs a tenth of the call.
     let call = libc::SYS_preadv2;
-    // SAFETY: `room` is one iovec over `len` bytes of spare capacity, which `reserve` made and which live through the call; the
-    // second half of the offset is for systems of 32 bits.
+    // SAFETY: `room` is one iovec over `len` bytes of spare capacity, which `reserve` made and which outlive the
+    // call; the second half of the offset is for systems of 32 bits.
     let read = unsafe {
         let flags = libc::c_long::from(libc::RWF_NOWAIT);
         libc::syscall(call, fd, &raw const room, 1_usize, at, 0_usize, flags)
@@ -78,13 +78,13 @@ pub fn append_cached(
         0.. if is_cached(&file, offset + read as u64) => append_at(file, offset, len as u64, bytes),
         0.. => Err(io::ErrorKind::WouldBlock.into()),
         _ if error.kind() == io::ErrorKind::WouldBlock => Err(error),
-        // An interrupted call, or a file system that does not know RWF_NOWAIT.
+        // The call was interrupted, or the file system does not support RWF_NOWAIT.
         _ => append_at(file, offset, len as u64, bytes),
     }
 }
 
-/// Waits until `len` bytes of a file from `offset` were in the page cache; returns how many there are, fewer at the end of
-/// the file.
+/// Waits until `len` bytes of a file from `offset` were in the page cache; returns their number, fewer at the end
+/// of the file.
 ///
 /// # Errors
 /// The file's error.
@@ -95,7 +95,7 @@ pub fn load(file: impl AsFd, offset: u64, len: u64) -> io::Result<u64> {
     let mut loaded = 0;
     while loaded < len {
         let most = usize::try_from(len - loaded).unwrap_or(usize::MAX);
-        // The null device takes pages without a copy of them.
+        // The null device accepts pages without copying them.
         let moved = null.as_ref().map(|null| {
             let mut at = offset + loaded;
             retry(|| rustix::fs::sendfile(null, file.as_fd(), Some(&mut at), most))

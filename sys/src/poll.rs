@@ -1,8 +1,8 @@
-//! Readiness: one epoll instance a thread, and an eventfd that wakes it from another thread.
+//! Readiness: one epoll instance per thread, and an eventfd to wake it from another thread.
 //!
-//! A connection is registered once, edge-triggered for both directions, so that no turn costs an
-//! `epoll_ctl`; listeners are level-triggered and exclusive, so that one arriving connection wakes
-//! one thread. Absent: one-shot registrations and timers (see `io::timer`). Source: epoll(7).
+//! A connection is registered once, edge-triggered for both directions, so that no turn costs an `epoll_ctl`.
+//! Listeners are level-triggered and exclusive, so that one arriving connection wakes one thread. Absent: one-shot
+//! registrations and timers (see `io::timer`). Source: epoll(7).
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -24,13 +24,13 @@ pub struct Poller {
 pub enum Interest {
     /// Both directions and the peer's end, edge-triggered: for connections, registered once.
     Connection,
-    /// Something to read, level-triggered: for control sockets, wakers, signals.
+    /// Readable, level-triggered: for control sockets, wakers, signals.
     Readable,
     /// Room to write, level-triggered.
     Writable,
 }
 
-/// One descriptor that is ready, by the token it was registered with.
+/// One ready descriptor, identified by the token of its registration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
     /// The token given at registration.
@@ -80,7 +80,7 @@ impl Poller {
         )?)
     }
 
-    /// Registers a listener so that a connection wakes one of the threads that wait for it.
+    /// Registers a listener so that a connection wakes one of the waiting threads.
     ///
     /// # Errors
     /// As `add`.
@@ -116,8 +116,8 @@ impl Poller {
         Ok(epoll::delete(&self.epoll, fd)?)
     }
 
-    /// Waits until something is ready or `timeout_ms` passed (`None`: for ever), and fills `events`.
-    /// A signal ends the wait early with no event.
+    /// Waits for readiness or until `timeout_ms` passed (`None`: for ever), and fills `events`. A signal ends the
+    /// wait early with no event.
     ///
     /// # Errors
     /// Only a broken instance fails.
@@ -157,7 +157,7 @@ impl Interest {
 }
 
 impl Events {
-    /// Makes room for `capacity` events a wait; at least one.
+    /// Makes room for `capacity` events per wait; at least one.
     #[must_use]
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
@@ -182,7 +182,7 @@ impl Events {
         self.list.is_empty()
     }
 
-    /// The event at `index`, for loops that change the poller while they go through the list.
+    /// The event at `index`, for loops that change the poller while they iterate over the list.
     ///
     /// # Panics
     /// `index` is not below `len()`.

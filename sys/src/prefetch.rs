@@ -20,8 +20,8 @@ fn prefetch_at(begin: *const u8, len: usize) {
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         for offset in (0..len).step_by(LINE_BYTES) {
-            // SAFETY: the callers' values have `len` bytes at `begin`, and a prefetch of any address has no effect that can be
-            // observed.
+            // SAFETY: the callers' values have `len` bytes at `begin`, and a prefetch of any address has no
+            // observable effect.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(begin.add(offset).cast()) };
         }
     }

@@ -1,7 +1,7 @@
 //! Processes: fork, daemon, limits, death of children, local time.
 //!
-//! The supervisor forks while it is single-threaded; everything here is called by it or by a worker
-//! process before its threads start. Source: fork(2), prctl(2), wait(2), setrlimit(2).
+//! The supervisor forks while it is single-threaded; everything here is called by it or by a worker process before
+//! its threads start. Source: fork(2), prctl(2), wait(2), setrlimit(2).
 
 use std::ffi::OsString;
 use std::io::{self, PipeWriter, Read, Write};
@@ -15,7 +15,7 @@ use super::check;
 /// Which side of a fork this is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fork {
-    /// The process that called; the child's number.
+    /// In the calling process; the child's number.
     Parent(u32),
     /// The new process.
     Child,
@@ -38,8 +38,8 @@ pub enum Exit {
 /// Duplicates the process.
 ///
 /// # Errors
-/// The process limit is reached; `Unsupported` when the process has more than one thread, because
-/// the child would inherit locks that none of its threads can release.
+/// The process limit is reached; `Unsupported` if the process has more than one thread, because the child would
+/// inherit locks that none of its threads can release.
 pub fn fork() -> io::Result<Fork> {
     if thread_count() > 1 {
         return Err(io::Error::new(
@@ -47,8 +47,8 @@ pub fn fork() -> io::Result<Fork> {
             "fork with several threads",
         ));
     }
-    // SAFETY: with one thread, no lock and no half-made change is inherited. If the number of threads is unknown, libc
-    // still hands its own locks over in a usable state.
+    // SAFETY: with one thread, no held lock and no partial change is inherited. If the number of threads is
+    // unknown, libc still leaves its own locks in a usable state.
     let pid = check(unsafe { libc::fork() })?;
     Ok(u32::try_from(pid)
         .ok()
@@ -56,21 +56,21 @@ pub fn fork() -> io::Result<Fork> {
         .map_or(Fork::Child, Fork::Parent))
 }
 
-/// Returns the number of threads of this process. Without /proc 2 means "several", and 1 may mean "unknown": a filter of
-/// system calls may refuse the call.
+/// Returns the number of threads of this process. Without /proc 2 means "several", and 1 may mean "unknown": a
+/// seccomp filter may refuse the call.
 pub(super) fn thread_count() -> usize {
     std::fs::read_dir("/proc/self/task").map_or_else(|_| one_or_several(), Iterator::count)
 }
 
 /// Returns 2 if this process has several threads, else 1. Source: unshare(2), `CLONE_THREAD`.
 fn one_or_several() -> usize {
-    // SAFETY: the call changes nothing: with one thread it does nothing, with several the kernel refuses it.
+    // SAFETY: the call has no effect: with one thread it does nothing, with several the kernel refuses it.
     let refused = unsafe { libc::unshare(libc::CLONE_THREAD) } != 0;
     let several = io::Error::last_os_error().raw_os_error() == Some(libc::EINVAL);
     if refused && several { 2 } else { 1 }
 }
 
-/// The parent of a daemon, which waits until the start has succeeded. It exits with 1 if this is dropped before.
+/// The parent of a daemon, which waits until the start has succeeded. It exits with 1 if this is dropped first.
 #[derive(Debug)]
 pub struct Starting(PipeWriter);
 
@@ -82,8 +82,8 @@ impl Starting {
     }
 }
 
-/// Continues in a child that has a session of its own, no umask, and /dev/null for input and output;
-/// the process that called runs `leave` with the child's number, waits for [`Starting`], and exits.
+/// Continues in a child with a session of its own, no umask, and /dev/null for input and output. The calling
+/// process runs `leave` with the child's number, waits for [`Starting`], and exits.
 ///
 /// # Errors
 /// pipe, fork, setsid or opening /dev/null failed; the text names the call.
@@ -133,10 +133,10 @@ fn duplicate(file: impl AsFd, standard: libc::c_int) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes `target` name the file that `new` names; writes to `target` go there from now on.
+/// Makes `target` refer to the file of `new`; later writes to `target` reach that file.
 ///
 /// # Errors
-/// The call failed, which it does not for two open descriptors.
+/// The call failed, which is impossible for two open descriptors.
 pub fn replace_descriptor(target: impl AsFd, new: impl AsFd) -> io::Result<()> {
     let (target, new) = (target.as_fd().as_raw_fd(), new.as_fd().as_raw_fd());
     // SAFETY: both descriptors are open and borrowed for the call; the number of `target` stays open and owned as before.
@@ -161,7 +161,7 @@ pub fn memory_file(name: &str) -> io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create(name, flags)?)
 }
 
-/// Returns the name of this machine in lower case, as logs show it. Source: uname(2), `nodename`.
+/// Returns the name of this machine in lower case, for logs. Source: uname(2), `nodename`.
 #[must_use]
 pub fn hostname() -> Vec<u8> {
     let names = rustix::system::uname();
@@ -189,7 +189,7 @@ pub fn exit_now(code: i32) -> ! {
     unsafe { libc::_exit(code) }
 }
 
-/// Takes the end of every child that has ended.
+/// Reaps all ended children.
 #[must_use]
 pub fn reap() -> Vec<(u32, Exit)> {
     let mut ended = Vec::new();
@@ -211,7 +211,7 @@ pub fn reap() -> Vec<(u32, Exit)> {
 /// Sends a signal to a process.
 ///
 /// # Errors
-/// ESRCH when there is none, EPERM when it is not ours; EINVAL for a number that is no signal.
+/// ESRCH if there is none, EPERM if it belongs to another user; EINVAL for an invalid signal number.
 pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
     let pid = i32::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;
     // The number 0 would mean the whole process group.
@@ -223,7 +223,7 @@ pub fn kill(pid: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Sends a signal to a group of processes, which has the number of its first one.
+/// Sends a signal to a process group; its number is that of its leader.
 ///
 /// # Errors
 /// As those of [`kill`].
@@ -238,7 +238,7 @@ pub fn kill_group(leader: u32, signo: i32) -> io::Result<()> {
     Ok(())
 }
 
-/// Has the kernel send SIGTERM to this process when its parent dies; returns false when `parent` is dead already.
+/// Makes the kernel send SIGTERM to this process when its parent dies; returns false if `parent` is dead already.
 ///
 /// # Errors
 /// None is known.
@@ -247,7 +247,7 @@ pub fn die_with_parent(parent: u32) -> io::Result<bool> {
     Ok(parent_id() == parent)
 }
 
-/// Has the kernel end this process at once when the thread dies that forked it.
+/// Makes the kernel kill this process at once when the thread that forked it ends.
 ///
 /// # Errors
 /// None is known.
@@ -257,8 +257,8 @@ pub fn be_killed_with_parent() -> io::Result<()> {
     ))?)
 }
 
-/// The number of the process that started this one, or of the one that took its place when it ended;
-/// 0 for one outside of this process's sight.
+/// The number of the parent process, or of the one that adopted this one; 0 for one outside of this process's PID
+/// namespace.
 #[must_use]
 pub fn parent_id() -> u32 {
     rustix::process::getppid().map_or(0, |pid| pid.as_raw_nonzero().get().unsigned_abs())
@@ -281,7 +281,7 @@ pub fn set_rlimit_nofile(files: u64) -> io::Result<()> {
 /// Sets both limits of open files of another process.
 ///
 /// # Errors
-/// It is gone, or is another user's; raising the hard limit needs root.
+/// It is gone, or belongs to another user; raising the hard limit needs root.
 pub fn set_rlimit_nofile_of(pid: u32, files: u64) -> io::Result<()> {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     // None would mean this process.
@@ -327,14 +327,15 @@ pub fn hard_rlimit_nofile() -> Option<u64> {
     rustix::process::getrlimit(Resource::Nofile).maximum
 }
 
-/// Returns the number of open files of this process. Its cost grows with that number; without /proc, with the limit.
+/// Returns the number of open files of this process. Its cost grows with that number; without /proc, with the
+/// limit.
 #[must_use]
 pub fn open_files() -> u64 {
     std::fs::read_dir("/proc/self/fd")
         .map_or_else(|_| probed_open_files(), |entries| entries.count() as u64)
 }
 
-/// Counts open files one number after the other: some 60 ms for a limit of a million.
+/// Counts open files by trying every number: some 60 ms for a limit of a million.
 fn probed_open_files() -> u64 {
     let limit = rlimit_nofile().unwrap_or(NR_OPEN).min(NR_OPEN);
     let numbers = 0..libc::c_int::try_from(limit).unwrap_or(libc::c_int::MAX);
@@ -343,7 +344,7 @@ fn probed_open_files() -> u64 {
     numbers.filter(is_open).count() as u64
 }
 
-/// Returns the largest limit of open files that the system lets a process have: the kernel's default without /proc.
+/// Returns the largest limit of open files that the system permits: the kernel's default without /proc.
 #[must_use]
 pub fn most_open_files() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/fs/nr_open").unwrap_or_default();
@@ -358,7 +359,7 @@ fn set_rlimit(resource: Resource, value: u64) -> io::Result<()> {
     Ok(rustix::process::setrlimit(resource, limits)?)
 }
 
-/// The offset of local time from UTC at `unix_s`, seconds; 0 when it is not known.
+/// The offset of local time from UTC at `unix_s`, seconds; 0 if unknown.
 #[must_use]
 pub fn local_offset_s(unix_s: i64) -> i32 {
     let time: libc::time_t = unix_s;
@@ -375,7 +376,7 @@ pub fn local_offset_s(unix_s: i64) -> i32 {
 /// Replaces the whole environment, before threads start.
 ///
 /// # Errors
-/// `Unsupported` when the process has more than one thread.
+/// `Unsupported` if the process has more than one thread.
 pub fn set_environment(variables: &[(OsString, OsString)]) -> io::Result<()> {
     if thread_count() > 1 {
         return Err(io::Error::new(
@@ -394,7 +395,7 @@ pub fn set_environment(variables: &[(OsString, OsString)]) -> io::Result<()> {
         if bad_name || value.as_bytes().contains(&0) {
             continue;
         }
-        // SAFETY: one thread; name and value are such as set_var takes.
+        // SAFETY: there is one thread; name and value are valid for set_var.
         unsafe { std::env::set_var(name, value) };
     }
     Ok(())

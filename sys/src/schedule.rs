@@ -10,7 +10,7 @@ use rustix::thread::CpuSet;
 
 use super::check;
 
-/// Binds the calling thread to these CPUs; numbers the kernel has no place for are left out.
+/// Binds the calling thread to these CPUs; numbers beyond the kernel's set are left out.
 ///
 /// # Errors
 /// None of the CPUs exists.
@@ -56,8 +56,8 @@ pub fn cpu_count() -> usize {
 /// a thread wakes it preempts threads with longer slices (0.7 to 3 ms by default), even within these, unless it has
 /// used more than its share of the CPU. Its share is unchanged.
 ///
-/// Kernels before Linux 6.12 take the value and do not use it. Source: sched_setattr(2); Linux kernel documentation, "EEVDF
-/// Scheduler".
+/// Kernels before Linux 6.12 accept the value and ignore it. Source: sched_setattr(2); Linux kernel documentation,
+/// "EEVDF Scheduler".
 ///
 /// # Errors
 /// The kernel's. Only SCHED_OTHER and SCHED_BATCH have slices; a thread with another policy is left unchanged.
@@ -68,7 +68,7 @@ pub fn shorten_time_slice() -> io::Result<()> {
 /// Sets the time slice of the calling thread; zero is the default one.
 fn set_time_slice(slice: Duration) -> io::Result<()> {
     let size = u32::try_from(size_of::<libc::sched_attr>()).expect("a struct is small");
-    // SAFETY: a sched_attr is numbers, for which zeroes are a value.
+    // SAFETY: a sched_attr consists of numbers, for which zeroes are valid.
     let mut attributes: libc::sched_attr = unsafe { std::mem::zeroed() };
     // SAFETY: the kernel writes at most `size` bytes to the pointer's target.
     check(unsafe { libc::syscall(libc::SYS_sched_getattr, 0, &raw mut attributes, size, 0) })?;
@@ -82,7 +82,7 @@ fn set_time_slice(slice: Duration) -> io::Result<()> {
     Ok(())
 }
 
-/// The shortest slice that the kernel grants.
+/// The kernel's minimum.
 const TIME_SLICE: Duration = Duration::from_micros(100);
 
 /// Schedules the calling thread before all threads that are not real-time, and before real-time ones with a lower
@@ -90,9 +90,10 @@ const TIME_SLICE: Duration = Duration::from_micros(100);
 /// because such a thread starves others while it runs.
 ///
 /// # Errors
-/// CAP_SYS_NICE is missing, or the group of processes has no real-time share; a priority that is none.
+/// CAP_SYS_NICE is missing, the cgroup has no real-time share, or the priority is invalid.
 pub fn set_realtime_thread(priority: i32, inherited: bool) -> io::Result<()> {
-    // SAFETY: a sched_param is numbers, for which zeroes are a value; some libraries have more than the priority.
+    // SAFETY: a sched_param consists of numbers, for which zeroes are valid; some libraries have more fields than
+    // the priority.
     let mut parameters: libc::sched_param = unsafe { std::mem::zeroed() };
     parameters.sched_priority = priority;
     let reset = if inherited {

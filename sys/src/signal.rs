@@ -20,14 +20,14 @@ pub struct Signals {
 pub struct Received {
     /// Its number.
     pub signo: i32,
-    /// The process that sent it; 0 when the kernel did, or one outside of this process's sight.
+    /// The sending process; 0 for the kernel, or for one outside of this process's PID namespace.
     pub sender: u32,
-    /// The kernel sent it: a terminal's, which all processes in its foreground get.
+    /// The kernel sent it: for instance a terminal's signal to all processes in its foreground.
     pub by_kernel: bool,
 }
 
 impl Signals {
-    /// Blocks `signals` for this thread and those it starts, and makes them readable.
+    /// Blocks `signals` for this thread and its later children, and makes them readable.
     ///
     /// # Errors
     /// The descriptor limit is reached, or a number is no signal.
@@ -120,7 +120,7 @@ pub fn name(signo: i32) -> &'static str {
 
 fn set_of(signals: &[i32]) -> io::Result<libc::sigset_t> {
     let mut set = MaybeUninit::uninit();
-    // SAFETY: sigemptyset initializes the set it is given.
+    // SAFETY: sigemptyset initializes the set.
     let mut set = unsafe {
         check(libc::sigemptyset(set.as_mut_ptr()))?;
         set.assume_init()
@@ -160,13 +160,13 @@ pub const WINCH: i32 = libc::SIGWINCH;
 pub const CHLD: i32 = libc::SIGCHLD;
 /// A timer of the process: SIGALRM.
 pub const ALRM: i32 = libc::SIGALRM;
-/// Something can be read or written: SIGIO.
+/// A descriptor became readable or writable: SIGIO.
 pub const IO: i32 = libc::SIGIO;
-/// A system call that there is not: SIGSYS.
+/// An unknown system call: SIGSYS.
 pub const SYS: i32 = libc::SIGSYS;
 /// Write to a pipe without readers: SIGPIPE.
 pub const PIPE: i32 = libc::SIGPIPE;
-/// The end that cannot be refused: SIGKILL.
+/// The signal that cannot be blocked: SIGKILL.
 pub const KILL: i32 = libc::SIGKILL;
 
 const NAMES: &[(i32, &str)] = &[

@@ -22,7 +22,7 @@ use super::{check, retry};
 pub struct Sent {
     /// Bytes the socket took.
     pub bytes: u64,
-    /// The socket took no more; with an edge-triggered poller its next writable event will come.
+    /// The socket took no more; an edge-triggered poller will report it writable again.
     pub blocked: bool,
 }
 
@@ -30,8 +30,8 @@ pub struct Sent {
 /// UNIX-domain socket.
 ///
 /// # Errors
-/// `WouldBlock` when none waits; EMFILE, ENFILE, ENOMEM when the system has no room;
-/// ECONNABORTED when the client is gone already.
+/// `WouldBlock` if none waits; EMFILE, ENFILE, ENOMEM if the system has no room; ECONNABORTED if the client is gone
+/// already.
 pub fn accept(listener: impl AsFd) -> io::Result<(OwnedFd, Option<SocketAddr>)> {
     let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
     let (socket, address) = retry(|| rustix::net::acceptfrom_with(listener.as_fd(), flags))?;
@@ -50,14 +50,14 @@ pub fn is_waiting(listener: impl AsFd) -> bool {
 /// Receives into `buffer`; 0 is the end of the stream.
 ///
 /// # Errors
-/// `WouldBlock` when nothing has come; the socket's error otherwise.
+/// `WouldBlock` if nothing has arrived; the socket's error otherwise.
 pub fn receive(socket: impl AsFd, buffer: &mut [u8]) -> io::Result<usize> {
     let flags = rustix::net::RecvFlags::empty();
     let (received, _) = retry(|| rustix::net::recv(socket.as_fd(), &mut *buffer, flags))?;
     Ok(received)
 }
 
-/// Receives at most `most` bytes behind those of `buffer`, which grows by them; 0 is the end of the stream.
+/// Receives at most `most` bytes and appends them to `buffer`; 0 is the end of the stream.
 ///
 /// # Errors
 /// Those of [`receive`].
@@ -95,7 +95,8 @@ pub fn send_vectored(socket: impl AsFd, slices: &[IoSlice<'_>], more: bool) -> i
     sent_of(slices.iter().map(|slice| slice.len()).sum(), sent)
 }
 
-/// Sends at most `len` bytes of a file from `offset` in one call of sendfile; the offset of the descriptor stays.
+/// Sends at most `len` bytes of a file from `offset` in one call of sendfile; the offset of the descriptor is
+/// unchanged.
 ///
 /// # Errors
 /// `UnexpectedEof` when the file ends before `offset`; else the socket's or the file's error.
@@ -138,7 +139,7 @@ pub fn read_at(file: impl AsFd, offset: u64, buffer: &mut [u8]) -> io::Result<us
     })?)
 }
 
-/// Appends `len` bytes of a file from `offset` to `bytes`, which is left as it was on an error.
+/// Appends `len` bytes of a file from `offset` to `bytes`, which is unchanged on an error.
 ///
 /// # Errors
 /// `UnexpectedEof` when the file is shorter; else the error of the read.
@@ -176,7 +177,7 @@ fn short_file() -> io::Error {
     )
 }
 
-/// Ends our side of the stream; the peer reads the end after all that was sent.
+/// Ends our side of the stream; the peer reads the end after all sent bytes.
 ///
 /// # Errors
 /// The socket is not connected any more.
@@ -238,7 +239,8 @@ pub fn set_tcp_fastopen(socket: impl AsFd, queue: i32) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_FASTOPEN, queue)
 }
 
-/// Sets TCP_DEFER_ACCEPT: how long a listener holds back a connection without data, seconds; 0 for not at all.
+/// Sets TCP_DEFER_ACCEPT: the time for which a listener holds back a connection without data, seconds; 0 to
+/// disable.
 ///
 /// # Errors
 /// Not a TCP socket.
@@ -246,8 +248,8 @@ pub fn set_tcp_defer_accept(socket: impl AsFd, seconds: i32) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_DEFER_ACCEPT, seconds)
 }
 
-/// Sets TCP_QUICKACK: whether data that comes is acknowledged at once, or when there is something to send or a timer of the
-/// kernel ends. The kernel changes it by itself later.
+/// Sets TCP_QUICKACK: whether received data is acknowledged at once, or together with the next sent data or on a
+/// timer of the kernel. The kernel changes it by itself later.
 ///
 /// # Errors
 /// Not a TCP socket.
@@ -255,16 +257,16 @@ pub fn set_tcp_quickack(socket: impl AsFd, on: bool) -> io::Result<()> {
     set_tcp_int(socket, libc::TCP_QUICKACK, i32::from(on))
 }
 
-/// Diverts new connections from a listener to another socket that has its address, such as one of a wildcard address.
-/// Handshakes that have begun end at this listener, and connections that wait there can be accepted.
+/// Diverts new connections from a listener to another socket with its address, such as one of a wildcard address.
+/// Handshakes in progress end at this listener, and its waiting connections can still be accepted.
 ///
 /// The socket is bound to a network interface that does not exist (SO_BINDTOIFINDEX).
 ///
 /// # Errors
-/// Linux before 5.7 lets only CAP_NET_RAW do that; EPERM if it was done before and the capability is missing.
+/// Linux before 5.7 permits that only with CAP_NET_RAW; EPERM if it was done before and the capability is missing.
 pub fn divert_new_connections(listener: impl AsFd) -> io::Result<()> {
     let index: libc::c_int = NO_INTERFACE;
-    // SAFETY: `index` is an int that lives through the call, and its size is the length given.
+    // SAFETY: `index` is an int that outlives the call, and its size is the length given.
     check(unsafe {
         libc::setsockopt(
             listener.as_fd().as_raw_fd(),
@@ -278,7 +280,7 @@ pub fn divert_new_connections(listener: impl AsFd) -> io::Result<()> {
 }
 
 fn set_tcp_int(socket: impl AsFd, option: libc::c_int, value: i32) -> io::Result<()> {
-    // SAFETY: `value` is an int that lives through the call, and its size is the length given.
+    // SAFETY: `value` is an int that outlives the call, and its size is the length given.
     check(unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),
@@ -309,7 +311,7 @@ fn inet_of(address: SocketAddrAny) -> Option<SocketAddr> {
 /// The index of no network interface: the kernel counts them from 1.
 const NO_INTERFACE: libc::c_int = libc::c_int::MAX;
 
-/// The most one sendfile call moves on Linux, rounded down to pages.
+/// The most bytes of one sendfile call on Linux, rounded down to pages.
 const SENDFILE_BYTES_MAX: u64 = 0x7fff_f000;
 
 #[cfg(test)]

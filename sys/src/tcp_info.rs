@@ -45,19 +45,19 @@ impl TcpInfo {
         self.at(offset).map(u64::from_ne_bytes)
     }
 
-    /// Bytes that the peer has acknowledged; on a connection that this side has begun, one more for its first segment.
+    /// Bytes acknowledged by the peer; on a connection begun by this side, one more for its first segment.
     #[must_use]
     pub fn bytes_acked(&self) -> Option<u64> {
         self.u64_at(120)
     }
 
-    /// Of a socket that listens, the number of connections that wait to be accepted (`tcpi_unacked`).
+    /// For a listening socket, the number of connections that wait to be accepted (`tcpi_unacked`).
     #[must_use]
     pub fn accept_queue(&self) -> Option<u32> {
         self.u32_at(24)
     }
 
-    /// The least round-trip time of late, in microseconds, if it has been measured.
+    /// The recent minimum round-trip time, microseconds, if it has been measured.
     #[must_use]
     pub fn min_rtt_us(&self) -> Option<u32> {
         self.u32_at(148).filter(|us| *us != UNMEASURED)
@@ -77,7 +77,7 @@ impl TcpInfo {
 
 /// Bytes of the struct to read.
 const ANSWER_BYTES: usize = 220;
-/// The least round-trip time before there was one.
+/// The minimum round-trip time before the first measurement.
 const UNMEASURED: u32 = u32::MAX;
 
 #[cfg(test)]

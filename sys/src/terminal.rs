@@ -4,7 +4,7 @@ use std::os::fd::AsFd;
 
 use rustix::termios;
 
-/// Columns of the terminal behind a descriptor; `None` for a pipe or a file, and if the terminal does not know its size.
+/// Columns of the terminal behind a descriptor; `None` for a pipe or a file, or if the terminal has no known size.
 #[must_use]
 pub fn columns(of: impl AsFd) -> Option<usize> {
     let size = termios::tcgetwinsize(of).ok()?;

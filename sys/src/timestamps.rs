@@ -1,8 +1,8 @@
-//! Times of sent bytes, as the kernel takes them: when a byte left the machine, and when its acknowledgement came.
+//! Kernel timestamps of sent bytes: when a byte left the machine, and when its acknowledgement arrived.
 //!
-//! They are requested with a send, and are of its last byte; they come by the socket's error queue, for which a poller
-//! reports an error. A retransmitted byte is reported again. The clock is that of [`super::clock::wall_us`]. Absent:
-//! times of network cards and of queueing disciplines.
+//! They are requested with a send and refer to its last byte. They arrive in the socket's error queue, which a
+//! poller reports as an error. A retransmitted byte is reported again. The clock is that of
+//! [`super::clock::wall_us`]. Absent: times of network cards and of queueing disciplines.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst; recvmsg(2), `MSG_ERRQUEUE`; cmsg(3).
 
@@ -29,7 +29,7 @@ pub struct Stamp {
     pub wall_us: u64,
 }
 
-/// Lets [`send`] ask for times on this socket.
+/// Lets [`send`] request times on this socket.
 ///
 /// # Errors
 /// The kernel has none for such a socket.
@@ -57,15 +57,15 @@ pub fn send(socket: impl AsFd, bytes: &[IoSlice<'_>]) -> io::Result<usize> {
     let flags = libc::SOF_TIMESTAMPING_TX_SOFTWARE | libc::SOF_TIMESTAMPING_TX_ACK;
     let mut control = Control::new();
     let len = control.put(libc::SO_TIMESTAMPING, flags);
-    // SAFETY: all zeroes is a value of this struct of numbers and pointers.
+    // SAFETY: all zeroes is a valid value of this struct of numbers and pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_iov = bytes.as_ptr().cast_mut().cast();
     message.msg_iovlen = bytes.len() as _;
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = len as _;
     loop {
-        // SAFETY: an `IoSlice` has the layout of an `iovec`; slices and control bytes live until the call is over, are as
-        // long as is said, and are only read.
+        // SAFETY: an `IoSlice` has the layout of an `iovec`; slices and control bytes outlive the call, have the
+        // given lengths, and are only read.
         let sent = unsafe {
             libc::sendmsg(
                 socket.as_fd().as_raw_fd(),
@@ -99,7 +99,7 @@ pub fn next(socket: impl AsFd) -> Option<Stamp> {
 
 /// Receives one message of the error queue; returns the number of its control bytes, the only part used.
 fn receive(socket: i32, control: &mut Control) -> Option<usize> {
-    // SAFETY: all zeroes is a value of this struct of numbers and pointers.
+    // SAFETY: all zeroes is a valid value of this struct of numbers and pointers.
     let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
     message.msg_control = control.0.as_mut_ptr().cast();
     message.msg_controllen = size_of_val(&control.0) as _;

@@ -1,9 +1,10 @@
-//! The title that `ps` shows, written over the argument strings of the process.
+//! The title of the process in `ps`, written over its argument strings.
 //!
-//! The C library passes the strings to `note` before `main`, so no /proc is needed. The environment strings follow the
-//! arguments; they are moved first, so that a title may run over them. The arguments must be read before. Any thread may
-//! read arguments and environment at any time, so both are touched only while there is one thread. Source: proc(5),
-//! `/proc/PID/cmdline`; glibc, `_dl_init`, which calls the functions of `.init_array` with the arguments of `main`.
+//! The C library passes the strings to `note` before `main`, so no /proc is needed. The environment strings follow
+//! the arguments; they are moved first, so that a title may overwrite them. The arguments must be read before. Any
+//! thread may read arguments and environment at any time, so both are touched only while there is one thread.
+//! Source: proc(5), `/proc/PID/cmdline`; glibc, `_dl_init`, which calls the functions of `.init_array` with the
+//! arguments of `main`.
 
 #[cfg(target_env = "gnu")]
 use std::ffi::{CStr, c_int};
@@ -14,15 +15,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::process::thread_count;
 
-/// The title of the process: the memory that it may use, which at most one value has.
+/// The title of the process and its memory; at most one value has that memory.
 #[derive(Debug)]
 pub struct Title {
     area: Range<usize>,
 }
 
 impl Title {
-    /// Takes the title and moves the environment out of its memory. A title shows nothing if there is another one already,
-    /// if the process has several threads, and with another C library than glibc.
+    /// Takes the title and moves the environment out of its memory. A title shows nothing if there is another one
+    /// already, if the process has several threads, and with another C library than glibc.
     #[must_use]
     pub fn take() -> Self {
         static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -33,7 +34,7 @@ impl Title {
         Self { area }
     }
 
-    /// Shows `text`, cut to the area; nothing new while the process has several threads.
+    /// Shows `text`, cut to the area; no effect while the process has several threads.
     pub fn set(&mut self, text: &str) {
         if self.area.is_empty() || thread_count() > 1 {
             return;
@@ -77,7 +78,7 @@ fn area() -> Option<Range<usize>> {
 #[unsafe(link_section = ".init_array")]
 static NOTE: unsafe extern "C" fn(c_int, *const *const c_char, *const *const c_char) = note;
 
-/// Notes the place of the strings. It runs before `main`: there is one thread, and the environment is unchanged.
+/// Records the place of the strings. It runs before `main`: there is one thread, and the environment is unchanged.
 ///
 /// # Safety
 /// Both lists are those of `main`: strings that end with NUL, and a null pointer behind the last.
@@ -93,9 +94,9 @@ unsafe extern "C" fn note(
             continue;
         }
         let mut at = list;
-        // SAFETY: the caller's promise: `at` is in the list, which ends with a null pointer.
+        // SAFETY: by the caller's contract `at` is in the list, which ends with a null pointer.
         while let Some(string) = unsafe { at.as_ref() }.filter(|string| !string.is_null()) {
-            // SAFETY: the caller's promise: a string that ends with NUL.
+            // SAFETY: by the caller's contract this is a string that ends with NUL.
             let bytes = unsafe { CStr::from_ptr(*string) }.count_bytes() + 1;
             noted.add(string.expose_provenance(), bytes);
             // SAFETY: the null pointer is still ahead.
@@ -122,7 +123,7 @@ impl Adjacent {
     }
 }
 
-/// Puts copies of the environment's strings in place of those on the stack.
+/// Replaces the environment's strings on the stack by copies on the heap.
 fn move_environment() {
     unsafe extern "C" {
         static mut environ: *const *const c_char;
@@ -180,7 +181,7 @@ mod tests {
         title.set("a title");
         assert_eq!(title.area, 0..0);
         assert!(std::env::args_os().eq(arguments));
-        // One that was taken before shows nothing new.
+        // A title taken earlier shows nothing new.
         let mut earlier = Title {
             area: area().expect("glibc passes them"),
         };

@@ -1,4 +1,4 @@
-//! Paths as root may follow them: not by a link that somebody else put there.
+//! Safe paths for root: links of other users are not followed.
 //!
 //! The owner of a directory on the way can replace its contents. A link of another user could name any file of the
 //! system, and operations by its path would affect that file with root's rights. So a path is walked one directory
@@ -27,7 +27,7 @@ pub fn open_directory(path: &Path) -> io::Result<File> {
     Ok(File::from(directory))
 }
 
-/// Whether a path names this open file, by no other name and by no link of another user.
+/// Whether a path is the only name of this open file, and passes no link of another user.
 #[must_use]
 pub fn names(path: &Path, file: impl AsFd) -> bool {
     let both = walk(path).and_then(|found| {
@@ -39,7 +39,7 @@ pub fn names(path: &Path, file: impl AsFd) -> bool {
     })
 }
 
-/// Opens the object that a path names, with `O_PATH`.
+/// Opens the object at a path, with `O_PATH`.
 fn walk(path: &Path) -> io::Result<OwnedFd> {
     let mut left: VecDeque<OsString> = names_of(path).collect();
     let mut at = start(path)?;
@@ -57,7 +57,7 @@ fn walk(path: &Path) -> io::Result<OwnedFd> {
         if links > LINKS_MAX || (stat.st_uid != 0 && stat.st_uid != own) {
             return Err(Errno::LOOP.into());
         }
-        // An empty name means the link itself, which is open.
+        // An empty name refers to the open link itself.
         let target = rustix::fs::readlinkat(&next, "", Vec::new())?;
         let target = Path::new(OsStr::from_bytes(target.as_bytes()));
         if target.is_absolute() {

@@ -12,9 +12,9 @@ use rustix::fs::{Mode, OFlags};
 use super::check;
 use super::device::named;
 
-/// Makes the TUN device `name` in the network namespace of the calling thread, and returns it with its name; it goes
-/// with its descriptor, which does not block. Each read and each write is one IP packet, nothing before it. In place
-/// of a `%d` in the name the kernel puts the lowest number that is free.
+/// Makes the TUN device `name` in the network namespace of the calling thread, and returns it with its name; it is
+/// removed with its descriptor, which is non-blocking. Each read and each write is one IP packet, without a header.
+/// The kernel replaces a `%d` in the name by the lowest free number.
 ///
 /// # Errors
 /// `NotFound` without /dev/net/tun, `PermissionDenied` if it may not be opened or without CAP_NET_ADMIN,
