@@ -1,16 +1,16 @@
-//! Whether the wall clock may decide which rows are too old.
+//! Whether the wall clock is trusted to decide about the age of rows.
 //!
-//! A machine may start with a wrong clock, and a clock may jump. Such a clock deletes nothing: age counts only if the clock fits
-//! the newest row, or has run evenly for an hour. A clock far behind the newest row does not fit either: it would delete rows that
-//! are in its future.
+//! A machine may start with a wrong clock, and a clock may jump. Such a clock deletes nothing: age counts only if
+//! the clock fits the newest row, or has run evenly for an hour. A clock far behind the newest row does not fit
+//! either: it would delete rows in its future.
 
 use std::time::{Duration, Instant, SystemTime};
 
 /// Time between a clock and stored times from which one of them is wrong, seconds: two days.
 pub(crate) const WRONG_S: u64 = 2 * 86_400;
-/// Deviation from even running that is a jump, seconds.
+/// Deviation from even running that counts as a jump, seconds.
 const JUMP_S: u64 = 300;
-/// Time for which a clock has to run evenly.
+/// Time for which a clock must run evenly.
 const TRIAL: Duration = Duration::from_secs(3600);
 
 /// Returns the time of the wall clock, Unix seconds.
@@ -25,7 +25,7 @@ pub(crate) fn wall_s() -> u64 {
 pub(crate) struct ClockWatch {
     wall_s: u64,
     at: Instant,
-    /// Begin of the trial, `None` for a clock that is trusted.
+    /// Begin of the trial, `None` for a trusted clock.
     tried_since: Option<Instant>,
 }
 
@@ -40,7 +40,7 @@ impl ClockWatch {
         }
     }
 
-    /// Looks at the clock again; returns whether it is trusted.
+    /// Checks the clock again; returns whether it is trusted.
     pub(crate) fn is_trusted(&mut self, wall_s: u64, at: Instant) -> bool {
         let expected_s = self.wall_s + at.duration_since(self.at).as_secs();
         if wall_s.abs_diff(expected_s) > JUMP_S {

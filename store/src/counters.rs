@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// Figures of a writer, which any thread may read.
+/// Figures of a writer, readable by any thread.
 #[derive(Debug, Default)]
 pub struct Counters {
     pub(crate) written: AtomicU64,
@@ -134,7 +134,7 @@ pub enum Report {
         /// Its name.
         database: String,
     },
-    /// The file was damaged and has a new name. SQLite's begins anew; a batch of ClickHouse is not sent.
+    /// The file was damaged and has been renamed. SQLite starts a new one; a batch of ClickHouse is not sent.
     MovedAside {
         /// New name of the damaged file.
         to: PathBuf,

@@ -86,7 +86,7 @@ impl Histogram {
         self.count
     }
 
-    /// Buckets that are not empty, in the order of their times.
+    /// Buckets with at least one time, in the order of their times.
     pub fn cells(&self) -> impl Iterator<Item = (u16, Cell)> {
         let numbered = self.cells.iter().enumerate();
         numbered

@@ -226,14 +226,15 @@ pub struct NetworkGroup {
 pub struct Networks {
     /// Networks with most connections first; equal ones by name.
     pub groups: Vec<NetworkGroup>,
-    /// Number of counted connections, those of all networks.
+    /// Number of counted connections, for all networks.
     pub connections: u64,
-    /// Whether the period has more than [`NETWORK_ROWS_MAX`] rows: only about so many, the newest ones, are counted.
+    /// Whether the period has more than [`NETWORK_ROWS_MAX`] rows: then only about that many, the newest, are
+    /// counted.
     pub is_cut: bool,
 }
 
-/// Rows that [`Store::networks`](crate::Store::networks) counts at most. If each has a network of its own, SQLite takes a third of a
-/// second of processor time and 70 MB for them.
+/// Most rows counted by [`Store::networks`](crate::Store::networks). If each has a network of its own, SQLite needs
+/// a third of a second of processor time and 70 MB for them.
 pub const NETWORK_ROWS_MAX: u64 = 200_000;
 
 /// Number of open connections of a server at one time.
@@ -249,14 +250,14 @@ pub struct OpenSample {
     pub connections: u64,
 }
 
-/// Open connections of one protocol during a step of time, those of all servers together.
+/// Open connections of one protocol during a step of time, for all servers together.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct OpenConnections {
     /// Begin of the step, Unix seconds.
     pub start_s: u64,
     /// Protocol.
     pub protocol: String,
-    /// Mean over the minutes of the step that have a sample of any protocol.
+    /// Mean over the minutes of the step with a sample of any protocol.
     pub mean: f64,
     /// Largest number of a minute.
     pub max: u64,

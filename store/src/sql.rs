@@ -15,8 +15,8 @@ pub(crate) const NEW_FILE: &str = "PRAGMA page_size = 8192;
 PRAGMA auto_vacuum = INCREMENTAL;
 PRAGMA journal_mode = WAL;";
 
-/// Settings of a connection that writes. In WAL mode `synchronous = NORMAL` loses nothing if the process is killed; if the
-/// power fails it may lose the last transactions, and the file stays whole.
+/// Settings of a writing connection. In WAL mode `synchronous = NORMAL` loses nothing if the process is killed; on
+/// power failure it may lose the last transactions, and the file stays intact.
 pub(crate) const WRITER: &str = "PRAGMA synchronous = NORMAL;
 PRAGMA foreign_keys = OFF;
 PRAGMA trusted_schema = OFF;
@@ -163,7 +163,7 @@ pub(crate) fn tables(version: i64) -> String {
     tables.replace("ADDED_TO_ROLLUP", &rollup) + &later_tables(1, version)
 }
 
-/// Tables that versions after one, up to another, have added.
+/// Tables added by the versions after one, up to another.
 fn later_tables(after: i64, version: i64) -> String {
     let added = [(2, OPEN_TABLE), (3, experiment::TABLES)];
     let within = added
@@ -343,7 +343,7 @@ pub(crate) const DELETE_ROWS: &str = "DELETE FROM connection WHERE id <= ?1";
 pub(crate) const DELETE_ROLLUPS: &str =
     "DELETE FROM rollup WHERE resolution = ?1 AND dimension = ?2 AND start_s = ?3";
 
-/// Deletes the oldest numbers of open connections, those before a time.
+/// Deletes the oldest numbers of open connections, before a time.
 pub(crate) const DELETE_OPEN: &str = "DELETE FROM open WHERE at_s < ?1 AND at_s <=
     (SELECT max(at_s) FROM (SELECT at_s FROM open ORDER BY at_s LIMIT ?2))";
 

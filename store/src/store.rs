@@ -8,8 +8,8 @@ use crate::query::{Answer, Networks, OpenConnections, Query, Step, Totals};
 
 /// A store of connections that is read.
 ///
-/// Engines with the same rows return the same results, as long as none of the rows or roll-ups is deleted. Periods begin and end at
-/// whole minutes, those of subdivisions and operators at whole hours; other ends move to the next one.
+/// Engines with equal rows return equal results, as long as no row or roll-up is deleted. Periods begin and end at
+/// whole minutes, or for subdivisions and operators at whole hours; other ends move to the next one.
 pub trait Store: Send {
     /// Groups the connections of a period, each group with sums and with the histogram of one metric.
     ///

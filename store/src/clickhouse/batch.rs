@@ -1,4 +1,4 @@
-//! Files of batches: the first line describes the batch and has a hash of all, and the rows follow.
+//! Files of batches: the first line describes the batch and includes a hash of all bytes; the rows follow.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read};

@@ -8,11 +8,11 @@ use super::text::escape;
 use crate::connection::{Connection, TEXT_BYTES_MAX};
 use crate::query::OpenSample;
 
-/// Rows of a batch at most. ClickHouse inserts so many as one block, which is one part of each table.
+/// Most rows of a batch. ClickHouse inserts them as one block, which is one part of each table.
 pub(super) const ROWS_MAX: usize = 50_000;
 /// Bytes after which a batch ends.
 const BYTES_MAX: usize = 16 << 20;
-/// Last time that is stored, the end of the year 9999.
+/// Latest time that is stored, the end of the year 9999.
 pub(super) const TIME_MAX_S: u64 = 253_402_300_799;
 /// Largest number of bytes of a row, as in SQLite.
 pub(super) const COUNT_MAX: u64 = i64::MAX as u64;
@@ -23,7 +23,7 @@ const DAY_S: u64 = 86_400;
 pub(super) struct Encoded {
     pub(super) head: BatchHead,
     pub(super) rows: String,
-    /// Places of the rows among those that were given.
+    /// Places of the rows in the input.
     pub(super) places: Vec<usize>,
 }
 

@@ -89,8 +89,8 @@ impl ClickHouseEngine {
         Ok(shared)
     }
 
-    /// Spills batches. Returns the places of rows that are spilled or dropped, and an error if one could not be written. Settings are
-    /// not dropped.
+    /// Spills batches. Returns the places of spilled or dropped rows, and an error if one could not be written.
+    /// Settings are not dropped.
     fn spill(&mut self, shared: &Shared, batches: Vec<Encoded>) -> (Vec<usize>, Result<(), Error>) {
         let mut places = Vec::new();
         for mut batch in batches {
@@ -116,7 +116,7 @@ impl ClickHouseEngine {
         (places, Ok(()))
     }
 
-    /// Spills settings. Those that do not fit wait for the next commit.
+    /// Spills settings. If they do not fit, they wait for the next commit.
     fn spill_settings(
         &mut self,
         shared: &Shared,

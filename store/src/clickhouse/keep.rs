@@ -1,7 +1,7 @@
-//! Retention: partitions of days that are too old are dropped.
+//! Retention: partitions of days beyond the retention time are dropped.
 //!
-//! All servers of a database look once an hour, and the first one drops; another one finds nothing. The table `kept` has the begins of
-//! the stored times, so a reader does not take a dropped day for an empty one.
+//! All servers of a database check once an hour, and the first one drops. The table `kept` holds the begins of the
+//! stored times, so a reader does not take a dropped day for an empty one.
 
 use super::client::Client;
 use super::sql;
@@ -59,7 +59,7 @@ pub(super) fn drop_old(
             continue;
         }
         if let Some(resolution) = resolution {
-            // Written first: a reader must not count days that are dropped in part.
+            // Written first: a reader must not count partly dropped days.
             client.run(&format!(
                 "INSERT INTO {} SELECT {}, {}",
                 sql::table(database, "kept"),

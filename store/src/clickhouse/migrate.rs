@@ -1,7 +1,7 @@
 //! The schema of a database: made, checked, and never changed if it is newer.
 //!
-//! Each statement does nothing if its table exists, and the version is written last. So several servers may make a schema at once,
-//! and a server that is killed leaves the rest to the next one. Version 2 adds the tables of experiments.
+//! Each statement has no effect if its table exists, and the version is written last. So several servers may make a
+//! schema at once, and a killed server leaves the rest to the next one. Version 2 adds the tables of experiments.
 
 use std::path::PathBuf;
 
@@ -25,7 +25,7 @@ pub(super) fn prepare(client: &mut Client, database: &str) -> Result<(), Error> 
     }
 }
 
-/// Checks a database before it is read. Returns the version of its schema.
+/// Checks a database before reading it. Returns the version of its schema.
 pub(super) fn check_to_read(client: &mut Client, database: &str) -> Result<u32, Error> {
     match version(client, database)? {
         Some(version) => check(client, database, version).map(|()| version),

@@ -47,7 +47,7 @@ pub struct ClickHouseSettings {
     pub spill: PathBuf,
     /// Largest sum of the sizes of waiting batches, bytes. A batch that does not fit is dropped.
     pub spill_bytes: u64,
-    /// Longest time of a row before its batch is spilled. A process that is killed loses the rows of this time.
+    /// Longest time of a row before its batch is spilled. A killed process loses the rows of this time.
     pub batch_pause: Duration,
     /// Limits of age. Sizes are not limited.
     pub retention: Retention,

@@ -3,7 +3,7 @@
 use super::text::unescape;
 use crate::error::Error;
 
-/// Error of a response that is not that of the query.
+/// Error for an unreadable part of a response.
 pub(super) fn unreadable(part: &str) -> Error {
     Error::Other(format!(
         "ClickHouse: the {part} of a response is unreadable"

@@ -171,7 +171,7 @@ impl Store for ClickHouse {
 }
 
 impl Reader {
-    /// Covers the period of a query by roll-ups and rows that are short enough for its groups.
+    /// Covers the period of a query by roll-ups and rows with steps short enough for its groups.
     fn cover(&mut self, query: &Query) -> Result<Cover, Error> {
         let kept = keep::kept(&mut self.client, &self.database)?;
         let coarsest = match query.grouping {
@@ -220,7 +220,7 @@ impl Reader {
         Ok(found)
     }
 
-    /// Returns the begin of the newest hours of a period with about so many rows, and whether there are more.
+    /// Returns the begin of the newest hours of a period with about this many rows, and whether there are more.
     fn newest_rows(
         &mut self,
         query: &Query,
@@ -267,7 +267,7 @@ impl Reader {
             chosen.push_str(&format!(" AND server = {}", literal(server)));
         }
         let (table, seconds) = (self.table("open"), step.seconds());
-        // A minute counts even if the protocol has no sample of it.
+        // A minute counts even without a sample of the protocol.
         let minutes = format!(
             "SELECT intDiv(at_s, {seconds}) * {seconds} AS start_s, uniqExact(at_s) FROM {table} \
              WHERE {chosen} GROUP BY start_s FORMAT TabSeparated"

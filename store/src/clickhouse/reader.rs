@@ -1,4 +1,4 @@
-//! A database that is read: queries, and the rows of their responses.
+//! A database opened for reading: queries, and the rows of their responses.
 
 use super::client::Client;
 use super::parse::{Fields, unreadable};

@@ -21,8 +21,8 @@ use crate::counters::Report;
 use crate::error::Error;
 use crate::writer::Failing;
 
-/// Time before the first retry. It doubles with each failure, up to [`RETRY_DOUBLINGS`] times: 64 s. Up to half of it is taken off
-/// at random, so servers do not come all at once.
+/// Time before the first retry. It doubles with each failure, up to [`RETRY_DOUBLINGS`] times: 64 s. A random part,
+/// up to half, is subtracted, so that servers do not retry at the same moment.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const RETRY_DOUBLINGS: u32 = 7;
 /// Time between two looks for old partitions.
@@ -35,7 +35,8 @@ const SETTINGS: [(&str, &str); 5] = [
     ("group_by_two_level_threshold", "0"),
     ("group_by_two_level_threshold_bytes", "0"),
 ];
-/// Codes of ClickHouse for rows that it cannot read: 6, 26, 27, 33, 38, 41, 72, 117. Another try has the same result.
+/// Codes of ClickHouse for rows that it cannot parse: 6, 26, 27, 33, 38, 41, 72, 117. Another attempt has the same
+/// result.
 const UNREADABLE: [u32; 8] = [6, 26, 27, 33, 38, 41, 72, 117];
 
 pub(super) struct Sender {

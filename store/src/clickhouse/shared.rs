@@ -23,7 +23,7 @@ pub(super) struct Shared {
 
 pub(super) struct State {
     pub(super) spill: Spill,
-    /// Time at which the thread that sends must end.
+    /// Time at which the sending thread must end.
     pub(super) end_at: Option<Instant>,
     pub(super) has_ended: bool,
 }

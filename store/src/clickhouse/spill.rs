@@ -1,7 +1,7 @@
 //! Batches that wait on disk until ClickHouse has them.
 //!
-//! Each batch is one file. A file is written under another name, synchronized and renamed, so a killed process leaves whole files
-//! alone.
+//! Each batch is one file. It is written under another name, synchronized and renamed, so a killed process never
+//! leaves a partial file.
 
 use std::collections::VecDeque;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
@@ -58,7 +58,7 @@ impl Spill {
     /// Opens a directory, and makes it if there is none. Damaged files in it get new names.
     ///
     /// # Errors
-    /// If another process has it open, or it cannot be read and written.
+    /// Another process has it open, or it cannot be read and written.
     pub(super) fn open(directory: &Path, limit: u64) -> Result<(Self, Vec<Damaged>), Error> {
         DirBuilder::new()
             .recursive(true)
@@ -92,7 +92,7 @@ impl Spill {
             let Some(name) = name.to_str() else {
                 continue;
             };
-            // Other files belong to somebody else: the directory may be shared.
+            // Other files are not ours: the directory may be shared.
             if name.strip_suffix(UNFINISHED).and_then(number_of).is_some() {
                 fs::remove_file(entry.path())?;
             } else {
@@ -259,7 +259,7 @@ fn lock(directory: &Path) -> Result<File, Error> {
     }
 }
 
-/// Returns the number that a name of a batch begins with; `None` for names of other files.
+/// Returns the number at the start of a batch's name; `None` for names of other files.
 fn number_of(name: &str) -> Option<u64> {
     let is_whole = name.len() == NUMBER_DIGITS && name.bytes().all(|byte| byte.is_ascii_digit());
     // No number follows the largest one.

@@ -64,7 +64,7 @@ pub(super) const SUMS: [(&str, &str); 13] = [
     ("duration_ms", "duration_ms"),
 ];
 
-/// Histograms of a roll-up by [`crate::Metric`], and whether they leave out connections through a proxy.
+/// Histograms of a roll-up by [`crate::Metric`], and whether they exclude connections through a proxy.
 pub(super) const HISTOGRAMS: [(&str, bool); 4] = [
     ("min_rtt", true),
     ("rtt", true),
@@ -107,7 +107,8 @@ pub(super) fn names(columns: &[(&str, &str)]) -> String {
     each.collect::<Vec<_>>().join(", ")
 }
 
-/// Statements that make version 1 of the schema; each does nothing if its table exists. Views come last: they read the tables.
+/// Statements that make version 1 of the schema; each has no effect if its table exists. Views come last: they read
+/// the tables.
 pub(super) fn schema(database: &str) -> Vec<String> {
     let create = |name: &str, rest: &str| {
         let name = table(database, name);
@@ -168,7 +169,8 @@ pub(super) fn schema(database: &str) -> Vec<String> {
     statements
 }
 
-/// Bucket of the time `us`, as [`crate::bucket_of`] has it. Its logarithm is that of a power of two, which rounding makes exact.
+/// Bucket of the time `us`, equal to [`crate::bucket_of`]. The logarithm is taken of a power of two, so rounding
+/// makes it exact.
 pub(super) fn bucket(us: &str) -> String {
     let large = format!("greatest({us}, 16)");
     format!(

@@ -62,13 +62,13 @@ pub(crate) fn metrics_text(metrics: &[VisitMetric]) -> String {
     names.join(" ")
 }
 
-/// Reads metrics. Those of a later program are left out.
+/// Reads metrics. Metrics of a later version of this program are left out.
 pub(crate) fn metrics_of(text: &str) -> Vec<VisitMetric> {
     text.split(' ').filter_map(VisitMetric::from_name).collect()
 }
 
-/// Summary of an experiment from all its stored settings, with their times in seconds, and from its arms. Settings are in the order
-/// of storage, and arms in any. Times after `now_s` are those of a wrong clock.
+/// Summary of an experiment from all its stored settings, with their times in seconds, and from its arms. Settings
+/// are in the order of storage, and arms in any. Times after `now_s` are from a wrong clock.
 pub(crate) fn summary(
     name: String,
     settings: Vec<(u64, ExperimentSettings)>,
@@ -201,7 +201,7 @@ mod tests {
         };
         assert_eq!(rows(&[]).since_s, 0);
         assert_eq!(rows(&[(5, old, 1)]).since_s, 5);
-        // Another share leaves the weights as they are.
+        // A change of the share leaves the weights unchanged.
         let found = rows(&[(5, old, 1), (10, new, 1), (20, new, 1), (30, new, 2)]);
         assert_eq!(found.since_s, 10);
         assert_eq!(found.settings, Some(settings(new, 2)));
@@ -209,7 +209,7 @@ mod tests {
         assert_eq!(found.since_s, 20);
     }
 
-    /// Settings in force are those that were stored last, whatever their time.
+    /// The settings in force are the last stored ones, regardless of their time.
     #[test]
     fn times_of_wrong_clocks_do_not_count() {
         let later = NOW + 1;

@@ -10,7 +10,8 @@ pub struct Visit {
     pub at_ms: u64,
     /// The user: a keyed hash or a random id, never an address.
     pub user: u64,
-    /// Id of the page view. A user has one page view with an id: the first one that is stored, in ClickHouse the earliest one.
+    /// Id of the page view. A user has one page view with an id: the first stored one, in ClickHouse the earliest
+    /// one.
     pub view: u64,
     /// Name of the recording server.
     pub server: String,
@@ -122,7 +123,7 @@ pub struct ExperimentSettings {
     pub metrics: Vec<VisitMetric>,
 }
 
-/// Rows of experiments that are stored together.
+/// Rows of experiments, stored together.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExperimentRows {
     /// Page views.
@@ -148,7 +149,7 @@ pub struct ExperimentSummary {
     pub first_s: Option<u64>,
     /// Time of the last page view in an arm, Unix seconds.
     pub last_s: Option<u64>,
-    /// Page views in an arm. In ClickHouse, page views that came again count again, with their times.
+    /// Page views in an arm. In ClickHouse, repeated page views count again, with their times.
     pub views: u64,
 }
 
@@ -185,7 +186,7 @@ pub struct UserValue {
 pub struct Excluded {
     /// Users with page views in two arms within the window.
     pub mixed: u64,
-    /// Other users with a window that is not over at the end of the period.
+    /// Other users: their window is not over at the end of the period.
     pub unfinished: u64,
     /// Other users without a measured value in the window.
     pub unmeasured: u64,

@@ -1,6 +1,6 @@
 //! Page views of one user after another, and the answers made of them.
 //!
-//! Both engines pass stored page views here, those of a user together. So both have the same answers.
+//! Both engines pass stored page views here, grouped by user. So both have the same answers.
 
 use super::types::{ArmTotals, Excluded, ExperimentQuery, UserValue};
 
@@ -118,7 +118,7 @@ impl<'q> Users<'q> {
         }
     }
 
-    /// Adds a page view. Those of a user follow each other.
+    /// Adds a page view. All views of a user must follow each other.
     pub(crate) fn add(&mut self, user: u64, view: View<Option<u32>>) {
         let (query, answer) = (self.query, &mut self.answer);
         self.views.add(user, view, |user, views| {

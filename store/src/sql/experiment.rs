@@ -170,7 +170,7 @@ pub(crate) const ADD_VIEWS: &str = "INSERT INTO experiment_arm VALUES (?1, ?2, ?
 ON CONFLICT DO UPDATE SET views = views + excluded.views,
     first_ms = min(first_ms, excluded.first_ms), last_ms = max(last_ms, excluded.last_ms)";
 
-/// Takes page views off the sums of an arm. Its times are within those of all page views that are left.
+/// Subtracts page views from the sums of an arm. Its times stay within those of all remaining page views.
 pub(crate) const TAKE_VIEWS: &str = "UPDATE experiment_arm SET views = views - ?3,
     first_ms = max(first_ms, (SELECT ifnull(min(at_ms), 0) FROM visit)),
     last_ms = min(last_ms, (SELECT ifnull(max(at_ms), 0) FROM visit)) WHERE experiment = ?1 AND arm = ?2";
@@ -179,7 +179,7 @@ pub(crate) const TAKE_VIEWS: &str = "UPDATE experiment_arm SET views = views - ?
 pub(crate) const DELETE_ARM: &str =
     "DELETE FROM experiment_arm WHERE experiment = ?1 AND arm = ?2 AND views <= 0";
 
-/// Deletes the oldest page views, those before a time.
+/// Deletes the oldest page views, before a time.
 pub(crate) const DELETE_VISITS: &str =
     "DELETE FROM visit WHERE +at_ms < ?1 AND (experiment, user_id, view_id) IN
     (SELECT experiment, user_id, view_id FROM visit ORDER BY at_ms LIMIT ?2) RETURNING experiment, arm";
@@ -192,7 +192,7 @@ pub(crate) const DELETE_LATER_VISITS: &str =
 /// Deletes figures of arms after a time, which is in the future.
 pub(crate) const DELETE_LATER_ARMS: &str = "DELETE FROM arm_minute WHERE at_s > ?1";
 
-/// Deletes the oldest figures of arms, those before a time.
+/// Deletes the oldest figures of arms, before a time.
 pub(crate) const DELETE_ARMS: &str = "DELETE FROM arm_minute WHERE at_s < ?1 AND at_s <=
     (SELECT max(at_s) FROM (SELECT at_s FROM arm_minute ORDER BY at_s LIMIT ?2))";
 

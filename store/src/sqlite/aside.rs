@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::clock::wall_s;
 use crate::error::Error;
 
-/// Files of that name that are tried within one second.
+/// Most files of that name attempted within one second.
 const TRIES_MAX: u32 = 100;
 
 /// A damaged file that has a new name.

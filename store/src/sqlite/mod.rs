@@ -63,8 +63,8 @@ impl Sqlite {
     /// Opens a store for writing, and makes it if there is no file. A damaged store is moved aside, and a new one begins.
     ///
     /// # Errors
-    /// [`Error::Foreign`] and [`Error::Newer`] for files that are not of this program, which stay as they are; errors of the
-    /// system.
+    /// [`Error::Foreign`] and [`Error::Newer`] for files of other programs or versions, which are left unchanged;
+    /// errors of the system.
     pub fn open(path: &Path) -> Result<Opened, Error> {
         // Only one process at a time makes a file or moves it aside.
         let _lock = open::lock_directory(path)?;
@@ -78,7 +78,7 @@ impl Sqlite {
         }
     }
 
-    /// Moves aside this store, which turned out to be damaged, and begins a new one.
+    /// Moves aside this damaged store, and starts a new one.
     ///
     /// If another process was quicker, its new store is opened.
     ///
@@ -151,8 +151,8 @@ impl Sqlite {
         self.commit_all(rows, open, &ExperimentRows::default())
     }
 
-    /// Stores rows of all tables in one transaction. A page view that a user has already is left out, and so are the last settings
-    /// of an experiment.
+    /// Stores rows of all tables in one transaction. A repeated page view of a user is left out, and so are
+    /// repeated settings of an experiment.
     ///
     /// # Errors
     /// If they cannot be stored; none is stored then.
@@ -164,7 +164,7 @@ impl Sqlite {
     ) -> Result<(), Error> {
         let done = self.insert_all(rows, open, experiments);
         if done.is_err() || self.names.len() > KNOWN_NAMES_MAX {
-            // Names of a transaction that was rolled back have no numbers.
+            // Names added in a rolled-back transaction have no numbers.
             self.names.clear();
         }
         done

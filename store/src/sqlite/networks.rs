@@ -122,7 +122,7 @@ fn id(db: &Connection, text: &str) -> Result<Option<i64>, Error> {
 /// closes.
 fn first_from(db: &Connection, first: i64, last: i64, from_s: u64) -> Result<i64, Error> {
     let mut row_from = db.prepare(sql::ROW_FROM)?;
-    // Rows below `low` are earlier, and those from `high` are not.
+    // Rows below `low` are earlier, rows from `high` on are not.
     let (mut low, mut high) = (first, last.saturating_add(1));
     while low < high {
         let middle = low + (high - low) / 2;
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(last, (1, false));
     }
 
-    /// Rows of several servers, and of a commit that was late, are not in the order of their closes.
+    /// Rows of several servers, and of a late commit, are not in the order of their closes.
     #[test]
     fn small_disorder_loses_no_row() {
         let seed = std::process::id().into();

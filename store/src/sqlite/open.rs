@@ -103,7 +103,8 @@ pub(super) fn to_read(path: &Path) -> Result<(Connection, FileId), Error> {
         Err(Error::ReadOnly) if !has_log(path) => {}
         done => return done.map(|()| (db, file)),
     }
-    // Without a log no process writes the file. This reader may not make a log, which SQLite wants otherwise.
+    // Without a log no process writes the file. This reader may not create a log, which SQLite would otherwise
+    // require.
     let db = Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?;
     reads(&db, path).map(|()| (db, file))
 }
@@ -173,7 +174,7 @@ fn named(path: &Path, error: std::io::Error) -> Error {
     }
 }
 
-/// Checks that a path leads to a file, and returns which.
+/// Returns the identity of the file at a path, which must be a regular file.
 fn regular(path: &Path) -> Result<FileId, Error> {
     let found = fs::metadata(path).map_err(|error| named(path, error))?;
     if !found.is_file() {
@@ -183,7 +184,7 @@ fn regular(path: &Path) -> Result<FileId, Error> {
     Ok(FileId::of(&found))
 }
 
-/// Judges by its header a file that SQLite takes for damaged: it may be of another program.
+/// Checks the header of a file that SQLite reports as damaged: it may be another program's.
 ///
 /// Whole files are not read here. Closing a descriptor would end the locks that SQLite has on the file in this process,
 /// <https://www.sqlite.org/howtocorrupt.html>, section 2.2.

@@ -1,4 +1,4 @@
-//! Answers to queries: roll-ups, and rows that no roll-up contains yet.
+//! Answers to queries: roll-ups, and rows not yet in any roll-up.
 
 use std::collections::HashMap;
 
@@ -92,7 +92,7 @@ pub(super) fn answer(db: &Connection, query: &Query, histograms: bool) -> Result
     Ok(answer)
 }
 
-/// Covers the period of a query by roll-ups that are short enough for its groups.
+/// Covers the period of a query by roll-ups with steps short enough for its groups.
 pub(super) fn cover_of(query: &Query, state: &State) -> Cover {
     let coarsest = match query.grouping {
         Grouping::Time(step) => Resolution::of(step),

@@ -1,4 +1,4 @@
-//! A reader that follows its path: if another file takes the place of a store, the next query reads that one.
+//! A reader that follows its path: if the store is replaced by another file, the next query reads the new one.
 //!
 //! A writer moves a damaged file aside, and an operator may remove or restore one. An open file would show its old rows for as long
 //! as the process lives.
@@ -14,7 +14,7 @@ use crate::experiment::{
 use crate::query::{Answer, Networks, OpenConnections, Query, Step, Totals};
 use crate::store::Store;
 
-/// A store in a file of SQLite that is read for a long time.
+/// A store in a file of SQLite, opened for long-term reading.
 #[derive(Debug)]
 pub struct SqliteReader {
     path: PathBuf,

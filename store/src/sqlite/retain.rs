@@ -1,7 +1,7 @@
 //! Deletion of old rows and roll-ups, in small steps.
 //!
-//! Rows are deleted in the order of their storage: a row leaves with the next row that is old enough. So a clock that was wrong
-//! for a while neither keeps rows forever nor deletes new ones.
+//! Rows are deleted in the order of their storage: a row is deleted with the next row that is old enough. So a
+//! temporarily wrong clock neither keeps rows forever nor deletes new ones.
 
 use rusqlite::{Transaction, params};
 
@@ -18,7 +18,7 @@ use crate::sql;
 const STEP_ROWS: u32 = 5_000;
 /// Pages that one step returns to the file system.
 const STEP_PAGES: u64 = 1_000;
-/// Share of free pages above which the file shrinks; fewer are used for the next rows.
+/// Share of free pages above which the file shrinks; fewer are reused for the next rows.
 const FREE_SHARE: u64 = 4;
 
 /// Work done by a step.

@@ -1,7 +1,7 @@
 //! Rows become roll-ups.
 //!
-//! Roll-ups contain all rows up to `rolled_id`, which moves in the transaction that adds rows to them. So a row counts once,
-//! whatever its time, and a killed process leaves rows for the next one.
+//! Roll-ups contain all rows up to `rolled_id`, which advances in the transaction that adds rows to them. So a row
+//! counts once, regardless of its time, and a killed process leaves rows for the next one.
 
 use rusqlite::{OptionalExtension, Row, Statement, Transaction, params};
 

@@ -98,7 +98,7 @@ pub(super) fn insert_open(
     Ok(())
 }
 
-/// Begins a transaction that writes. Another process waits for its end.
+/// Begins a writing transaction. Another process waits for its end.
 pub(super) fn write(db: &mut rusqlite::Connection) -> Result<Transaction<'_>, Error> {
     Ok(db.transaction_with_behavior(TransactionBehavior::Immediate)?)
 }
@@ -120,7 +120,7 @@ pub(super) fn state(db: &rusqlite::Connection) -> Result<State, Error> {
     Ok(state)
 }
 
-/// Returns the number of a name, which it adds if necessary.
+/// Returns the number of a name, and adds it if necessary.
 pub(super) fn number_of(
     db: &rusqlite::Connection,
     names: &mut HashMap<String, i64>,

@@ -25,7 +25,7 @@ impl Batch {
         (self.rows.len() + self.experiments.visits.len()) as u64
     }
 
-    /// Number of the rows of that table which has most.
+    /// Number of rows of the largest table.
     pub(crate) fn largest(&self) -> usize {
         let ExperimentRows {
             visits,
@@ -63,7 +63,7 @@ pub(crate) trait Engine: Send {
     /// Does the work of the store itself, such as roll-ups. Returns the time of the next call.
     fn maintain(&mut self) -> Result<Instant, Error>;
 
-    /// Whether so many rows since the last maintenance are a reason for the next one.
+    /// Whether this many rows since the last maintenance require the next one.
     fn is_maintenance_due(&self, rows: u64) -> bool;
 
     /// Notes that a commit or a maintenance failed.

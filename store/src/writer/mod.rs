@@ -43,7 +43,8 @@ pub struct Settings {
     pub path: PathBuf,
     /// Rows in the queue at most.
     pub queue_rows: usize,
-    /// Longest time of a row before its commit begins. A process that is killed loses the rows of this time and of one commit.
+    /// Longest time of a row before its commit begins. A killed process loses the rows of this time and of one
+    /// commit.
     pub commit_pause: Duration,
     /// Limits of age and size.
     pub retention: Retention,
@@ -156,8 +157,8 @@ impl Writer {
         self.send(Item::Arm(Box::new(figures)))
     }
 
-    /// Queues settings of an experiment that apply from this time on, Unix seconds, or drops them if the queue is full. Returns
-    /// whether they are queued. It never waits. SQLite ignores them if they are those that it has.
+    /// Queues settings of an experiment that apply from this time on, Unix seconds, or drops them if the queue is
+    /// full. Returns whether they are queued. It never waits. SQLite ignores unchanged settings.
     pub fn offer_settings(&self, since_s: u64, settings: ExperimentSettings) -> bool {
         self.send(Item::Settings(Box::new((since_s, settings))))
     }
@@ -187,8 +188,8 @@ impl Writer {
         &self.counters
     }
 
-    /// Writes the queued rows and closes the store. Rows that cannot be written at once are dropped and counted. Those of ClickHouse
-    /// are spilled, and the next writer sends them.
+    /// Writes the queued rows and closes the store. Rows that cannot be written at once are dropped and counted.
+    /// Rows for ClickHouse are spilled, and the next writer sends them.
     pub fn close(mut self) {
         self.end();
     }

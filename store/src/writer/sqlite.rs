@@ -18,12 +18,12 @@ use crate::sqlite::{MovedAside, Opened, Sqlite};
 const BATCH_ROWS: usize = 8192;
 /// Time between two roll-ups, and between two looks for old rows.
 const MAINTAIN_PAUSE: Duration = Duration::from_secs(60);
-/// Rows after which a roll-up does not wait longer.
+/// Number of rows after which a roll-up waits no longer.
 const ROLL_ROWS: u64 = 100_000;
 /// Time of one maintenance; rows wait meanwhile.
 const MAINTAIN_TIME: Duration = Duration::from_millis(200);
 
-/// A file that is open while it can be written.
+/// A file, kept open while it can be written.
 pub(super) struct SqliteEngine {
     path: PathBuf,
     retention: Retention,
@@ -79,7 +79,7 @@ impl SqliteEngine {
         }
     }
 
-    /// Returns the open store. If its path leads to another file, that is opened.
+    /// Returns the open store. If its path leads to another file, that file is opened.
     fn open(&mut self) -> Result<Sqlite, Error> {
         if let Some(store) = self.store.take_if(|store| store.is_in_place()) {
             return Ok(store);
@@ -89,7 +89,7 @@ impl SqliteEngine {
         Ok(self.opened(opened))
     }
 
-    /// Stores the settings of experiments in a file that was opened after them. Most files have them already.
+    /// Stores the settings of experiments in a file opened after them. Most files have them already.
     fn restore_settings(&mut self, store: &mut Sqlite) -> Result<(), Error> {
         if self.is_reopened && !self.settings.is_empty() {
             store.restore_settings(self.settings.values())?;
@@ -117,7 +117,7 @@ impl SqliteEngine {
         store
     }
 
-    /// Time of the wall clock, or 0 if it is not trusted: nothing is old then.
+    /// Time of the wall clock, or 0 if it is not trusted: then nothing counts as old.
     fn now_s(&mut self, newest_s: Option<u64>) -> u64 {
         let (now_s, now) = (wall_s(), Instant::now());
         let clock = self

@@ -1,7 +1,7 @@
 //! Answers about users. ClickHouse returns page views by user, and the values are computed here, as for SQLite.
 //!
-//! Users are read in slices of their ids, which are spread evenly: a response has about [`SLICE_ROWS`] page views. Of one user, it has
-//! [`USER_ROWS_MAX`] at most. A page view that was stored twice counts once, the earliest.
+//! Users are read in slices of their ids, which are spread evenly: a response has about [`SLICE_ROWS`] page views,
+//! and at most [`USER_ROWS_MAX`] of one user. A page view stored twice counts once, the earliest.
 
 use std::collections::BTreeMap;
 
@@ -35,7 +35,7 @@ pub(crate) fn experiment(
     Ok(summaries_of(reader, Some(name))?.pop())
 }
 
-/// Returns all experiments or one. Rows are counted: to find page views that came again, ClickHouse would need all their ids.
+/// Returns all experiments or one. Repeated page views count: ClickHouse would need all ids to find them.
 fn summaries_of(reader: &mut Reader, name: Option<&str>) -> Result<Vec<ExperimentSummary>, Error> {
     if !reader.has_experiments() {
         return Ok(Vec::new());
@@ -122,7 +122,7 @@ pub(crate) fn totals(
     Ok(sums.finish())
 }
 
-/// Reads the page views of an experiment before the end of a period, those of a user together.
+/// Reads the page views of an experiment before the end of a period, grouped by user.
 fn each_view(
     reader: &mut Reader,
     query: &ExperimentQuery,
@@ -188,7 +188,7 @@ pub(super) fn arms_of_experiment(
 /// Settings with their times by the name of the experiment, in the order of time.
 type Settings = BTreeMap<String, Vec<(u64, ExperimentSettings)>>;
 
-/// Reads settings. Rows from the future are those of a server with a wrong clock.
+/// Reads settings. Rows from the future are from a server with a wrong clock.
 fn settings(reader: &mut Reader, chosen: &str) -> Result<Settings, Error> {
     let text = format!(
         "SELECT since_s, name, arms, share, start_s, end_s, window_s, pre_period_s, metrics \

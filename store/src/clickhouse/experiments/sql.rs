@@ -133,8 +133,8 @@ pub(crate) fn insert(database: &str, head: &BatchHead, rows: &[u8]) -> String {
     )
 }
 
-/// Condition that finds the first page view of a batch. A batch is one part, so one of its rows is enough, and the table is sorted by
-/// experiment and user.
+/// Condition that finds the first page view of a batch. A batch is one part, so one of its rows is enough, and the
+/// table is sorted by experiment and user.
 fn first_visit(head: &BatchHead, rows: &[u8]) -> String {
     let line = rows.split(|byte| *byte == b'\n').next().unwrap_or_default();
     let line = str::from_utf8(line).unwrap_or_default();

@@ -50,7 +50,8 @@ fn insert_settings(
     }
 }
 
-/// Stores settings that applied to an earlier file, unless the store has them or later ones: another process may have stored those.
+/// Stores settings applied to an earlier file, unless the store has them or later ones: another process may have
+/// stored them.
 pub(crate) fn restore_settings(
     db: &rusqlite::Connection,
     names: &mut Names,

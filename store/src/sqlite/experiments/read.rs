@@ -1,4 +1,4 @@
-//! Answers about users: page views in the order of the table, in which those of a user are together.
+//! Answers about users: page views in the order of the table, which groups them by user.
 
 use std::collections::HashMap;
 

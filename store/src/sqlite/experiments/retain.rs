@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::sql::experiment as sql;
 use crate::sqlite::table::{int, write};
 
-/// Deletes a few of the oldest page views, those before a time. Returns their number.
+/// Deletes a few of the oldest page views before a time. Returns their number.
 pub(crate) fn delete_visits(
     db: &mut rusqlite::Connection,
     until_s: u64,
@@ -26,7 +26,7 @@ pub(crate) fn delete_visits(
     Ok(deleted)
 }
 
-/// Deletes a few page views after a time, those of a wrong clock. Returns their number.
+/// Deletes a few page views after a time, made by a wrong clock. Returns their number.
 pub(crate) fn delete_later_visits(
     db: &mut rusqlite::Connection,
     after_s: u64,
@@ -43,7 +43,7 @@ pub(crate) fn delete_later_visits(
     Ok(deleted)
 }
 
-/// Deletes figures of arms after a time, those of a wrong clock.
+/// Deletes figures of arms after a time, made by a wrong clock.
 pub(crate) fn delete_later_arms(db: &rusqlite::Connection, after_s: u64) -> Result<(), Error> {
     let after_s = int(after_s);
     let latest: Option<i64> = db.query_row(sql::LATEST_ARM, [], |row| row.get(0))?;
