@@ -378,7 +378,7 @@ fn without_a_name_debians_files_are_read() {
             .to_string()
             .starts_with("\"/usr/share/tor/geoip\": permission denied")
     }));
-    // A file that was named must exist, and Debian's are not read in its place.
+    // A named file must exist; Debian's are not read in its place.
     let named = Places::open(&["/mine"], |file| match file {
         "/mine" => Err(missing()),
         _ => Ok(list.clone()),

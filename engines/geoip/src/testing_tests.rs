@@ -91,7 +91,7 @@ enum Record {
 }
 
 impl Tree {
-    /// Puts data below the highest `count` bits; longer prefixes come after shorter ones.
+    /// Puts data below the highest `count` bits; shorter prefixes must be added first.
     fn insert(&mut self, bits: u128, count: u32, data: usize) {
         if self.0.is_empty() {
             self.0.push(Default::default());

@@ -1,4 +1,4 @@
-//! Beacons at each limit, and texts that are none.
+//! Beacons at each limit, and invalid texts.
 
 use super::*;
 

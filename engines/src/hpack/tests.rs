@@ -148,7 +148,7 @@ fn repeated_fields_cost_a_byte() {
     }
 }
 
-/// Whatever the date is, it and the other fields of a response are all found again: none pushes another out of the index.
+/// Regardless of the date, all fields of a response are found again: none evicts another from the index.
 #[test]
 fn a_head_that_repeats_costs_a_byte_a_field_at_every_second() {
     let mut encoder = Encoder::new(4096, true);

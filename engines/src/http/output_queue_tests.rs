@@ -4,7 +4,7 @@ use super::*;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 
-/// A file range; any descriptor will do, since nothing reads it.
+/// A file range; any descriptor will do, since it is never read.
 fn file(offset: u64, len: u64) -> Chunk {
     let (reader, _) = std::io::pipe().unwrap();
     Chunk::File(FileRange {

@@ -246,7 +246,7 @@ fn extensions_are_read_whatever_their_order() {
         extension(USAGE, &[1, 1, 0xff], &[3, 2, 1, 6]),
         extension(BASIC, &[], &authority)
     ]));
-    // Not DER, but read by OpenSSL: a default value that is written, other bytes for "true".
+    // Not DER, but accepted by OpenSSL: an explicit default value, other bytes for "true".
     assert!(read(&[extension(BASIC, &[1, 1, 0], &authority)]));
     assert!(read(&[extension(
         BASIC,

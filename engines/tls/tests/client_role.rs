@@ -152,6 +152,6 @@ fn certificate_of_an_unknown_authority_ends_the_handshake_with_an_alert() {
     assert!(!alert.is_empty());
     let told = ends.client_sent(&config, &mut alert, usize::MAX);
     assert!(matches!(told, Err(Fault::Alert(_))), "{told:?}");
-    // Whatever comes after an error is left unread.
+    // Input after an error is left unread.
     assert_eq!(ends.client.receive(&mut [22, 3, 3], &mut |_| {}), Ok(()));
 }

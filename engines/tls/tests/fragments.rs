@@ -1,5 +1,5 @@
-//! Handshake messages in records of one byte, which come one by one: the handshake is the same, and the work grows with the
-//! number of bytes alone.
+//! Handshake messages in records of one byte, one at a time: the handshake is unchanged, and the work grows only
+//! with the number of bytes.
 //!
 //! Source: RFC 8446 section 5.1.
 

@@ -314,7 +314,7 @@ fn a_session_of_another_name_is_none() {
         conn.hello().and_then(|hello| hello.server_name.as_deref()),
         Some(&b"otherhost"[..])
     );
-    // A session that was taken would make the binder wrong; one that is none makes a whole handshake.
+    // An accepted session would make the binder wrong; an unknown one leads to a full handshake.
     conn.start(&server, &[], &mut |_| {})
         .expect("the session is passed over");
 }
@@ -381,7 +381,7 @@ fn early_data_is_taken_once() {
     assert_eq!(receive(first), b"", "the same bytes a second time");
 }
 
-/// A long chain of certificates, as some sites have.
+/// A long chain of certificates, as on some sites.
 fn long_chain() -> Identity {
     let top = root("Some Authority with quite a long name for the sake of the length of the chain");
     let mut chain = Vec::new();

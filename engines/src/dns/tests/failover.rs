@@ -1,4 +1,4 @@
-//! Servers that are silent, wrong, out of reach, or have more to say than a datagram holds.
+//! Servers that are silent, wrong or unreachable, or have answers larger than a datagram.
 
 use super::*;
 

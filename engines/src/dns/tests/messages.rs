@@ -177,7 +177,7 @@ fn the_number_of_pointers_is_limited() {
         let mut bytes = response();
         bytes[7] = 2;
         bytes.extend(b"\xc0\x0c\x00\x10\x00\x01\x00\x00\x00\x05");
-        // The name that is read begins with a pointer itself.
+        // The name begins with a pointer itself.
         let inside = pointers - 1;
         bytes.extend(((inside * 2) as u16).to_be_bytes());
         let mut target = 12;

@@ -26,7 +26,7 @@ fn params(list: &[(&str, &str)]) -> Fields {
     fields
 }
 
-/// A client that has sent a request with this method.
+/// A client after a request with this method.
 fn asked_with(method: &str, options: RequestOptions) -> Client {
     let mut client = Client::new();
     let params = params(&[("REQUEST_METHOD", method)]);

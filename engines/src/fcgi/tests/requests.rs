@@ -26,7 +26,7 @@ fn body(body: BodyLength) -> RequestOptions {
     }
 }
 
-/// A client that has sent the records before a body.
+/// A client after the records before a body.
 fn asked_for(length: BodyLength) -> Client {
     asked_with("POST", body(length))
 }

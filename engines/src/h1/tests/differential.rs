@@ -12,7 +12,7 @@ struct Story {
     next: Option<Next>,
 }
 
-/// Answers every request at once when its head comes, or when its body ends.
+/// Answers every request at once, on its head or on the end of its body.
 fn tell(pieces: &[&[u8]], answer_early: bool) -> Story {
     let limits = Settings {
         header_buffer_bytes: 64,

@@ -183,7 +183,7 @@ fn fields_that_come_once_are_refused_twice() {
             "{name}"
         );
     }
-    // Lists may come in several fields (RFC 9110 section 5.3).
+    // Lists may be split into several fields (RFC 9110 section 5.3).
     for name in ["Cookie", "If-Match", "If-None-Match", "Expect"] {
         let lines = format!("{name}: a\r\n{name}: b");
         assert_eq!(fault_of_lines(&lines), None, "{name}");

@@ -122,7 +122,8 @@ fn body_that_nobody_wants_is_read_past() {
     );
 }
 
-/// The rest of a body that is allowed already may come after the answer: no reset that a client could take for an error.
+/// The rest of a body within its window may arrive after the answer: no reset that a client could take for an
+/// error.
 #[test]
 fn short_body_may_come_after_the_answer() {
     let mut peer = Peer::new();
@@ -138,7 +139,7 @@ fn short_body_may_come_after_the_answer() {
     assert_eq!(peer.events()[1..], ["ClosedStream"]);
 }
 
-/// RFC 9113 section 8.1: a body that is not needed is stopped without an error.
+/// RFC 9113 section 8.1: an unneeded body is stopped without an error.
 #[test]
 fn long_body_is_stopped_after_the_answer() {
     let mut peer = Peer::new();
@@ -203,7 +204,7 @@ fn end_of_the_peer_is_told_once() {
     assert!(!peer.conn.wants_input());
 }
 
-/// A body that is collected is taken as it comes: its sender need not wait for windows.
+/// A collected body is accepted as it arrives: its sender need not wait for windows.
 #[test]
 fn body_that_is_wanted_whole_has_the_largest_window() {
     let mut peer = Peer::new();
@@ -222,7 +223,7 @@ fn body_that_is_wanted_whole_has_the_largest_window() {
     assert_eq!(peer.events().last().map(String::as_str), Some("1 end"));
 }
 
-/// The window opened for the whole body is not used any more once the answer is there.
+/// The window opened for the whole body is not used any more after the answer.
 #[test]
 fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
     for (length, stopped) in [("65536", false), ("65537", true)] {
@@ -241,7 +242,7 @@ fn body_that_was_wanted_whole_is_stopped_after_the_answer() {
     assert_eq!(told.last().map(String::as_str), Some("1 RST NO_ERROR"));
 }
 
-/// A body that is passed on is sent by pieces, as many as are taken.
+/// A body that is passed on is received in pieces, as many as are consumed.
 #[test]
 fn body_that_is_wanted_by_pieces_has_a_window_of_its_own() {
     let mut peer = Peer::new();

@@ -98,7 +98,7 @@ fn trailers_have_the_limit_of_all_fields() {
     }
 }
 
-/// One long entry that is referred to again and again is refused, and costs no memory.
+/// Repeated references to one long entry are refused, and cost no memory.
 #[test]
 fn compressed_bomb_is_refused_without_being_stored() {
     let mut peer = Peer::new();

@@ -59,7 +59,7 @@ fn urgent_stream_overtakes() {
     get_with(&mut peer, 1, "u=3");
     peer.room = 1;
     peer.answer(1, &[FULL; 3]);
-    // The head has to leave before anything of the body is made.
+    // The head must be sent before any of the body is made.
     peer.told();
     assert_eq!(order_of(&peer.told()), "1");
     get_with(&mut peer, 3, "u=1");
@@ -72,7 +72,7 @@ fn update_counts_before_and_after_the_request() {
     let mut peer = Peer::new();
     update(&mut peer, 3, "u=0");
     get_with(&mut peer, 1, "u=3");
-    // The update came first and is the later word (RFC 9218 section 7).
+    // The update came first and takes precedence (RFC 9218 section 7).
     get_with(&mut peer, 3, "u=7");
     get_with(&mut peer, 5, "u=4");
     update(&mut peer, 5, "u=1");

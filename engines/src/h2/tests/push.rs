@@ -7,7 +7,7 @@ const ENABLE_PUSH: u16 = 2;
 const MAX_CONCURRENT_STREAMS: u16 = 3;
 
 impl Peer {
-    /// Takes the request that is due, promises `targets` with it and answers it; returns how many promises were made.
+    /// Takes the pending request, promises `targets` with it and answers it; returns the number of promises made.
     fn answer_with_pushes(&mut self, stream: u32, targets: &[&str]) -> usize {
         let head = self.head();
         let promised = |target: &&&str| self.conn.push(stream, target.as_bytes(), &head) > 0;
@@ -146,7 +146,7 @@ fn reset_of_a_pushed_stream_ends_that_alone() {
     peer.answer(4, &[b"x"]);
     let told = peer.told();
     assert_eq!(told[told.len() - 2..], ["4 HEADERS 200", "4 DATA x END"]);
-    // One that was sent whole is gone already.
+    // A completely sent response is gone already.
     peer.cancel(4).window(4, 1);
     assert!(peer.events().is_empty() && peer.told().is_empty());
 }

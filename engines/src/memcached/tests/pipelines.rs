@@ -112,12 +112,12 @@ fn an_answer_before_others_is_told_once_its_end_is_there() {
 #[test]
 fn nothing_is_told_of_an_answer_that_others_follow_and_that_has_no_end() {
     let cases: [(&[u8], &str); 8] = [
-        // More is announced than comes: the value would have bytes of the next.
+        // The announced length is too large: the value would include bytes of the next answer.
         (
             b"VALUE a 0 30\r\n11\r\nEND\r\nVALUE b 0 9\r\nsecret-of-b\r\nEND\r\n",
             "memcached sent invalid trailer",
         ),
-        // As much as lets the end of the next stand for its own.
+        // The length makes the end of the next answer pass as its own.
         (
             b"VALUE a 0 34\r\n11\r\nEND\r\nVALUE b 0 11\r\nsecret-of-b\r\nEND\r\n",
             "memcached sent invalid trailer",

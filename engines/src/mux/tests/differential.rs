@@ -55,8 +55,8 @@ fn tell_early<C: Codec>(pieces: &[&[u8]], settings: C::Settings) -> Vec<String> 
     heads
 }
 
-/// Defines the two tests of a protocol, with a `Codec`, `Settings` and a `corpus` in scope. Connections begin with `$hello_bytes`
-/// bytes that none has in its middle, and may have `$streams` streams open.
+/// Defines the two tests of a protocol, with a `Codec`, `Settings` and a `corpus` in scope. Connections begin with
+/// `$hello_bytes` bytes that never occur later, and may have `$streams` streams open.
 macro_rules! differential_tests {
     ($hello_bytes:expr, $streams:expr) => {
         fn limited() -> Settings {
@@ -109,8 +109,8 @@ pub(crate) fn every_single_cut_tells_the_same_story<C: Codec>(
     }
 }
 
-/// Joins, cuts and damages connections of the corpus; the seed is in the message. A connection begins with `hello_bytes`
-/// that none has in its middle.
+/// Joins, cuts and damages connections of the corpus; the seed is in the message. A connection begins with
+/// `hello_bytes` that never occur later.
 pub(crate) fn random_cuts_of_damaged_input_tell_the_same_story<C: Codec>(
     corpus: &[Vec<u8>],
     hello_bytes: usize,

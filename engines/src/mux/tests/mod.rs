@@ -25,13 +25,13 @@ pub(crate) trait Codec: Sized {
     /// Whether requests may have trailers.
     const TRAILERS: bool;
 
-    /// A connection on which nothing has been said, and its client.
+    /// A new connection, and its client.
     fn new(settings: Self::Settings) -> (Conn<Self::Protocol>, Self);
 
     /// Sends the connection preface.
     fn send_preface(peer: &mut Peer<Self>);
 
-    /// Sends the head of a request, with `more` fields behind those that every one has.
+    /// Sends the head of a request, with `more` fields behind the mandatory ones.
     fn request(
         peer: &mut Peer<Self>,
         stream: u32,
@@ -48,7 +48,7 @@ pub(crate) trait Codec: Sized {
 pub(crate) struct Peer<C: Codec> {
     pub(crate) conn: Conn<C::Protocol>,
     pub(crate) codec: C,
-    /// Pieces of the bodies of responses; a piece that is empty stalls once.
+    /// Pieces of the bodies of responses; an empty piece stalls once.
     pub(crate) bodies: BTreeMap<u32, VecDeque<Vec<u8>>>,
     pub(crate) trailers: BTreeMap<u32, ResponseHead>,
     /// Streams with a completely sent response.
@@ -71,7 +71,7 @@ impl<C: Codec> Peer<C> {
         peer
     }
 
-    /// A connection on which nothing has been said.
+    /// A new connection.
     pub(crate) fn silent(settings: C::Settings) -> Self {
         let (conn, codec) = C::new(settings);
         Self {

@@ -146,7 +146,7 @@ fn data_for_streams_that_nobody_opened_is_refused() {
     assert!(peer.told().is_empty(), "what was open may have been reset");
 }
 
-/// A body that is collected is taken as it comes: its sender need not wait for windows.
+/// A collected body is accepted as it arrives: its sender need not wait for windows.
 #[test]
 fn body_that_is_wanted_whole_has_the_largest_window() {
     let mut peer = Peer::new();

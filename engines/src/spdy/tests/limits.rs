@@ -15,7 +15,7 @@ fn streams_beyond_the_limit_are_refused_and_their_blocks_still_read() {
     assert_eq!(peer.told(), ["5 RST REFUSED_STREAM"]);
     peer.answer(1, &[]);
     peer.told();
-    // Its context goes on after the block that was refused.
+    // Its context continues after the refused block.
     peer.get(7, "/c");
     let expected = [
         "1 GET /a SPDY/3.1",
@@ -131,7 +131,7 @@ fn settings_end_at_their_limit() {
     assert_eq!(settings(129), ["FrameSize"]);
 }
 
-/// How often something can be done before the connection ends.
+/// Number of repetitions before the connection ends.
 fn times(mut act: impl FnMut(&mut Peer, u32)) -> u32 {
     let mut peer = Peer::with(Settings {
         abuse_budget: 50,

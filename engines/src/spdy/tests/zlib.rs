@@ -288,7 +288,7 @@ fn streams_are_read_as_zlib_reads_them() {
         let result = [&[0x78, 0x9c], &bytes[..cut], &bytes[cut..]]
             .into_iter()
             .try_for_each(|piece| inflater.block(piece, 1 << 20, 1 << 20, &mut out));
-        // A code for lengths that has no codes is refused here when it comes, and by zlib when it was of no use.
+        // A code for lengths without any codes is refused here at once, and by zlib at its first use.
         let text_agrees = out == expected;
         let mut doomed = || {
             let more = FlushDecompress::Sync;
@@ -311,7 +311,7 @@ fn streams_are_read_as_zlib_reads_them() {
     );
 }
 
-/// A match goes as far back as the header's window, here of 256 bytes, and no farther.
+/// A match reaches back as far as the header's window, here 256 bytes, and no farther.
 #[test]
 fn matches_go_back_as_far_as_the_window() {
     for (extra, expected) in [("111111", Ok(())), ("0000000", Err(Unreadable::Corrupted))] {
@@ -330,7 +330,7 @@ fn matches_go_back_as_far_as_the_window() {
     }
 }
 
-/// A peer can make the connection keep no more than the window, however much text came of a few bytes.
+/// A peer cannot make the connection keep more than the window, however large the text of a few bytes.
 #[test]
 fn long_text_leaves_no_memory_behind() {
     let mut block = vec![0x78, 0x9c];

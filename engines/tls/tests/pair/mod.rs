@@ -77,7 +77,7 @@ pub(crate) fn client(name: &str, issuer: &Authority) -> Leaf {
     client_with(name, issuer, |_| {})
 }
 
-/// A certificate that is signed by its own key.
+/// A certificate signed by its own key.
 pub(crate) fn self_signed(name: &str, algorithm: &'static SignatureAlgorithm) -> Leaf {
     let key = KeyPair::generate_for(algorithm).expect("the algorithm is built");
     let certificate = named(name).self_signed(&key).expect("it can be signed");

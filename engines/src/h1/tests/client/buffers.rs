@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// A buffer of a driver that is filled with these bytes.
+/// A driver's buffer with these bytes.
 fn buffer(capacity: usize, parts: &[&[u8]]) -> Vec<u8> {
     let mut buffer = Vec::with_capacity(capacity);
     parts.iter().for_each(|part| buffer.extend_from_slice(part));
@@ -115,7 +115,7 @@ fn half_a_head_is_kept_from_buffer_to_buffer() {
     assert_eq!(told, ["200 Content-Length=3", "+a", "+bc", "end 3"]);
 }
 
-/// A connection that rests costs the driver next to nothing, so a client is made or reset for each request.
+/// An idle connection costs the driver next to nothing, so a client is made or reset for each request.
 #[test]
 fn client_is_small() {
     let bytes = size_of::<Client>();

@@ -45,7 +45,7 @@ fn asked_with(method: &str, more: &[(&str, &str)], options: RequestOptions) -> C
     client
 }
 
-/// A client that has sent a request without a body.
+/// A client after a request without a body.
 fn asked(method: &str) -> Client {
     asked_with(method, &[], RequestOptions::default())
 }

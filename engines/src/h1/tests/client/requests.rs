@@ -1,4 +1,4 @@
-//! Requests as they are sent, and those that are refused.
+//! Requests on the wire, and refused ones.
 
 use super::*;
 use crate::http::FileRange;
@@ -70,7 +70,7 @@ fn body_shorter_than_announced_ends_the_connection() {
         client.receive(b"HTTP/1.1 204 No Content\r\n\r\n");
         assert_eq!(client.is_reusable(), keeps, "{sent}");
     }
-    // Nothing follows, but the server may wait for it.
+    // No body follows, but the server may wait for it.
     let mut client = asked_with("PUT", &[("Content-Length", "5")], body(BodyLength::None));
     client.receive(b"HTTP/1.1 204 No Content\r\n\r\n");
     assert!(client.is_closed());
@@ -166,7 +166,7 @@ fn large_pieces_and_files_are_not_copied() {
         "POST /a HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n".len() as u64;
 }
 
-/// Nothing that a user gave can end a line or begin another request.
+/// User input can never end a line or begin another request.
 #[test]
 fn fields_that_cannot_be_sent_are_refused() {
     for (more, why) in [
