@@ -68,7 +68,7 @@ fn main() -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// One exchange; false if it is not what it should be.
+/// One exchange; false if its result is not the expected one.
 fn exchange(
     conn: &mut Conn,
     request: &[u8],

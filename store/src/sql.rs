@@ -31,7 +31,7 @@ PRAGMA trusted_schema = OFF;";
 
 /// Tables that version 1 has too. The check of an opening holds strict tables to their types. Names of servers, protocols,
 /// countries, subdivisions and operators are numbers of `name`; 0 is the empty text. `ADDED` are columns of later versions: they
-/// have defaults, and rows of version 1 remain as they are.
+/// have defaults, and rows of version 1 remain unchanged.
 const TABLES: &str = "
 CREATE TABLE name (
     id INTEGER PRIMARY KEY,

@@ -28,7 +28,7 @@ pub enum Subject<'a> {
 pub enum Event {
     /// It is answered.
     Resolved {
-        /// Which.
+        /// Key of the lookup.
         key: Key,
         /// The answer.
         answer: Answer,
@@ -37,11 +37,11 @@ pub enum Event {
     },
     /// There is no answer.
     Failed {
-        /// Which.
+        /// Key of the lookup.
         key: Key,
-        /// Why.
+        /// Reason of the failure.
         why: Failure,
-        /// Before when asking again is of no use.
+        /// Time before which a retry is useless.
         valid_until_ms: u64,
     },
 }

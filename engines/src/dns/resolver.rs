@@ -33,7 +33,7 @@ pub struct Resolver {
     next_server: usize,
 }
 
-/// Owner of an expired timer.
+/// Owner of a timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Timer {
     Entry(Key),
@@ -331,7 +331,7 @@ impl Resolver {
         }
     }
 
-    /// Whether anybody waits for the answer.
+    /// Whether the answer has waiters.
     pub(super) fn has_waiters(&self, key: Key) -> bool {
         let Some(Entry { state, .. }) = self.entries.get(key) else {
             return false;

@@ -1,7 +1,7 @@
 //! The trailer section after the last chunk.
 //!
-//! Its lines are field lines with the limits of a head, but every one needs CRLF and a colon: nginx's leniency
-//! applies to heads only. The fields are passed on as trailers and never merged into the head. Source: RFC 9112
+//! Its lines are field lines with the limits of a head, but every one needs CRLF and a colon: framing behind
+//! a body must be unambiguous. The fields are passed on as trailers and never merged into the head. Source: RFC 9112
 //! section 7.1.2, RFC 9110 section 6.5.
 
 use super::Settings;

@@ -13,7 +13,7 @@ pub struct Fields {
 }
 
 impl Fields {
-    /// Appends a field; `name` and `value` are taken as they are.
+    /// Appends a field; `name` and `value` are stored verbatim.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.push_id(FieldId::of(name), name, value);
     }

@@ -270,7 +270,7 @@ impl Role {
         }
         match name {
             b"cookie" => Self::Cookie,
-            // They belong to a connection of HTTP/1, and some clients send them all the same.
+            // They are fields of HTTP/1 connections, but some clients send them.
             b"connection" | b"keep-alive" | b"proxy-connection" | b"upgrade" => Self::Dropped,
             b"transfer-encoding" => Self::Bad,
             _ => Self::Good,

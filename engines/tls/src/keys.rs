@@ -102,7 +102,7 @@ pub struct Identity(Arc<CertifiedKey>, Option<Arc<Staple>>);
 pub struct WeakIdentity(Weak<CertifiedKey>);
 
 impl WeakIdentity {
-    /// The identity, if somebody still has it.
+    /// The identity, if it is still in use.
     #[must_use]
     pub fn upgrade(&self) -> Option<Identity> {
         self.0.upgrade().map(|certified| Identity(certified, None))

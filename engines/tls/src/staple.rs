@@ -47,7 +47,7 @@ impl Staple {
         *place = Some(stapled);
     }
 
-    /// The certificate as it is shown now.
+    /// The certificate, with its OCSP response if that is still valid.
     pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         let stapled = self.stapled.read().unwrap_or_else(PoisonError::into_inner);
         match &*stapled {

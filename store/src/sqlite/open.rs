@@ -50,7 +50,7 @@ pub(super) fn to_write(path: &Path) -> Result<(Connection, FileId), Error> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(LOCK_WAIT)?;
-    // SQLite opens a file that it may not write all the same.
+    // SQLite also opens files that it may not write.
     if db.is_readonly("main")? {
         return Err(Error::ReadOnly);
     }

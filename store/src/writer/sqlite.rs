@@ -174,7 +174,7 @@ impl Engine for SqliteEngine {
 
     fn note_failure(&mut self, error: &Error) {
         if matches!(error, Error::ReadOnly | Error::Other(_)) {
-            // Its descriptors may be of no use after a remount or an error of the device.
+            // Its descriptors may be unusable after a remount or an error of the device.
             self.store = None;
         }
     }

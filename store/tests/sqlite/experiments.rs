@@ -168,7 +168,7 @@ fn remove(path: &Path) {
     }
 }
 
-/// Settings are offered once. A file that begins anew has them all the same.
+/// Settings are offered once. A file that begins anew still has them.
 #[test]
 fn new_files_have_the_settings() {
     type Change = fn(&Path);

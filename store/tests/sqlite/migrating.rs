@@ -1,4 +1,4 @@
-//! Files of versions 1 and 2: readers take them as they are, and the first opening for writing makes version 3.
+//! Files of versions 1 and 2: readers accept them unchanged, and the first opening for writing makes version 3.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -278,7 +278,7 @@ fn child_migrates_until_it_is_killed() {
     let Some(argument) = child_argument() else {
         return;
     };
-    // The result does not matter: nobody waits for it.
+    // The result does not matter: it has no waiter.
     let _ = Sqlite::open(&PathBuf::from(argument));
 }
 

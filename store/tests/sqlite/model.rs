@@ -66,7 +66,7 @@ fn answers_are_those_of_all_rows() {
     let dir = TempDir::new();
     let mut store = open(&file(&dir));
     let mut rows: Vec<Connection> = Vec::new();
-    // Roll-ups of all rows stay, whatever happens to the rows.
+    // Roll-ups of all rows stay, even if the rows are deleted.
     let retention = Retention {
         rows_s: DAY,
         ..Retention::default()

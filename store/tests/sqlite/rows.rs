@@ -56,7 +56,7 @@ pub(crate) fn open(path: &Path) -> Sqlite {
     opened.store
 }
 
-/// Rolls up all rows, and deletes what is too old.
+/// Rolls up all rows, and deletes rows beyond the retention time.
 #[track_caller]
 pub(crate) fn maintain(store: &mut Sqlite, now_s: u64, retention: &Retention) {
     let limit = Duration::from_secs(60);

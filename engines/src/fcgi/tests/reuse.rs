@@ -47,7 +47,7 @@ fn a_response_before_the_request_is_whole_leaves_no_connection() {
     client.receive(&whole());
     assert_eq!(story(&mut client), "200 X-A=b\n+hello\nend 5");
     assert!(!client.is_reusable());
-    // Unless the rest is sent all the same.
+    // Unless the rest is still sent.
     client.send(Chunk::Static(b"abc"));
     client.end();
     assert!(!client.is_reusable(), "it has not been transmitted");

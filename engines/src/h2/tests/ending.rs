@@ -40,7 +40,7 @@ fn end_serves_what_is_here_and_nothing_more() {
     peer.conn.end();
     peer.conn.drain();
     assert_eq!(peer.told(), ["GOAWAY 3 NO_ERROR"]);
-    // Ignored, the table is kept all the same.
+    // Ignored, but the table is still updated.
     let own = [("x-own", "1")];
     let fields = [&with_path("POST", "/"), &own[..]].concat();
     peer.headers(5, &fields, false)

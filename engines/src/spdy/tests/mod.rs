@@ -145,7 +145,7 @@ fn numbers(numbers: &[u32]) -> Vec<u8> {
     numbers.iter().flat_map(|n| n.to_be_bytes()).collect()
 }
 
-/// The text of a header block; values are as they are, NUL and all.
+/// The text of a header block; values are verbatim, NUL included.
 fn text_of(fields: &[(&str, &str)]) -> Vec<u8> {
     let mut text = numbers(&[fields.len() as u32]);
     for part in fields.iter().flat_map(|(name, value)| [name, value]) {
