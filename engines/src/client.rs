@@ -32,7 +32,7 @@ pub enum Event<ProtocolError> {
         stream: u32,
         /// The head. Fields that belong to the connection are in it; an engine in the server role leaves them out.
         head: Box<ResponseHead>,
-        /// Its size.
+        /// Size of the head.
         size: HeadSize,
     },
     /// Bytes of the body, or of a tunnel. They count against windows until `consumed` is called.

@@ -43,7 +43,7 @@ impl ReassemblyBuffer {
         }
     }
 
-    /// Forgets them.
+    /// Drops the bytes.
     pub(crate) fn clear(&mut self) {
         self.0 = Vec::new();
     }

@@ -36,7 +36,7 @@ pub trait Protocol: fmt::Debug + Sized {
     /// The errors that end a connection.
     type ProtocolError: fmt::Debug;
 
-    /// How far the response is.
+    /// Progress of the response.
     fn phase(&self) -> Phase;
 
     /// Whether the request is sent whole.

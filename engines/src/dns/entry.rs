@@ -113,7 +113,7 @@ pub(super) enum Outcome {
 pub(super) struct Kept {
     pub(super) answer: Rc<Cached>,
     pub(super) valid_until_ms: u64,
-    /// When it was used last.
+    /// Time of its last use, milliseconds.
     pub(super) used_ms: u64,
 }
 

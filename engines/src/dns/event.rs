@@ -32,7 +32,7 @@ pub enum Event {
         key: Key,
         /// The answer.
         answer: Answer,
-        /// Until when it holds.
+        /// End of its validity, milliseconds.
         valid_until_ms: u64,
     },
     /// There is no answer.
@@ -47,7 +47,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Which question it is of.
+    /// Key of the question.
     #[must_use]
     pub fn key(&self) -> Key {
         match self {
@@ -84,7 +84,7 @@ pub struct ServiceAddress {
     pub host: Name,
 }
 
-/// Why there is no answer.
+/// Reason for a missing answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// SERVFAIL.
@@ -164,7 +164,7 @@ pub struct Route {
     pub transport: Transport,
 }
 
-/// How messages travel.
+/// Transport of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// A message is a datagram.

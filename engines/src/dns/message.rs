@@ -23,7 +23,7 @@ pub(super) enum QueryType {
 }
 
 impl QueryType {
-    /// Its number.
+    /// Number of the type on the wire.
     const fn code(self) -> u16 {
         match self {
             Self::A => TYPE_A,
@@ -155,7 +155,7 @@ impl<'m> Reply<'m> {
     /// The records of the answer section, as many as the header counts.
     ///
     /// # Errors
-    /// One of them is broken.
+    /// One of the records is malformed.
     pub(super) fn records(&self) -> Result<Vec<Record>, Refused> {
         let mut at = self.answers_at;
         // A record has at least the bytes of its fields, so an impossible count reserves no memory.

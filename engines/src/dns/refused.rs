@@ -8,11 +8,11 @@ use super::name::Name;
 /// Reason for which a message was ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// It ends before it should.
+    /// The message is truncated.
     Short,
     /// It is no response to a standard query.
     Flags {
-        /// How it came.
+        /// Transport of the message.
         transport: Transport,
         /// Its number.
         id: u16,
@@ -23,7 +23,7 @@ pub enum Refused {
     Error {
         /// The response code.
         code: u8,
-        /// Its number.
+        /// Number of the message.
         id: u16,
         /// The name of the query with that number, if it is known.
         name: Option<Name>,

@@ -72,7 +72,7 @@ enum Receiving {
 enum Left {
     /// This many bytes.
     Bytes(u64),
-    /// As many as come.
+    /// A body of unknown length.
     Unknown,
     /// There is no body; bytes of one are dropped.
     NoBody,

@@ -55,7 +55,7 @@ pub(super) enum Part<'a> {
     Nothing,
     /// A header: the type and the length of the content, which may be 0.
     Begin(RecordType, u16),
-    /// A piece of the content, never empty; and how much of the content follows.
+    /// A piece of the content, never empty, and the number of content bytes behind it.
     Content(RecordType, &'a [u8], u16),
 }
 

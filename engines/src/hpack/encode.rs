@@ -39,7 +39,7 @@ impl<'a> Name<'a> {
         }
     }
 
-    /// Whether both are the same name.
+    /// Whether an entry with this note and text has this name.
     #[inline]
     fn is(self, note: Note, text: &[u8]) -> bool {
         note.index == self.index && (self.index > 0 || text == self.text)

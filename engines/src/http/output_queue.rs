@@ -29,7 +29,7 @@ pub enum Front<'a> {
 
 #[derive(Debug)]
 enum Piece {
-    /// The next bytes of the run: how many.
+    /// The next bytes of the run; their number.
     Run(usize),
     /// Memory that is not copied, and the number of its sent bytes.
     Memory(Chunk, usize),

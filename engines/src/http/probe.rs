@@ -13,9 +13,9 @@ pub struct ProbeEvent {
     pub connection: u64,
     /// Stream of the request; 0 for an event of the connection.
     pub stream: u32,
-    /// When it happened.
+    /// Time of the event, microseconds.
     pub at_us: u64,
-    /// When the last byte of the request head was read.
+    /// Time of reading the last byte of the request head, microseconds.
     pub head_us: u64,
 }
 

@@ -231,7 +231,7 @@ mod tests {
         }
         let wanted = Ranges::Many(vec![0..10, 990..1000, 20..30]);
         assert_eq!(ranges("bytes=0-9,,-10\t,\t20-29,"), wanted);
-        // They count for nothing.
+        // Empty elements do not count towards the limit.
         assert_eq!(parse_range(b"bytes=,,0-9,,", 1000, 1), Ranges::One(0..10));
     }
 

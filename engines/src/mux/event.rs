@@ -117,7 +117,7 @@ pub enum SendAction {
     Nothing,
 }
 
-/// How a response is sent.
+/// Options for sending a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SendOptions {
     /// Trailers may come: the body is requested even if it is known to be empty.

@@ -218,7 +218,7 @@ pub(crate) enum Step {
     End(u32),
 }
 
-/// How a piece has left.
+/// State of a stream after a piece was sent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     /// It carried the end of the stream.
@@ -439,7 +439,7 @@ impl Sender {
         self.sent.push_back((id, sent_bytes));
     }
 
-    /// Forgets all turns.
+    /// Removes all streams from the scheduler.
     pub(crate) fn clear(&mut self) {
         self.scheduler.clear();
     }

@@ -95,7 +95,7 @@ impl Scheduler {
         self.queues.iter().any(|queue| queue.contains(&id))
     }
 
-    /// Forgets all streams.
+    /// Removes all streams.
     pub fn clear(&mut self) {
         self.queues.iter_mut().for_each(VecDeque::clear);
     }

@@ -39,7 +39,7 @@ impl<T> StreamTable<T> {
         self.index.len()
     }
 
-    /// Whether there is none.
+    /// Whether the table is empty.
     #[inline]
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -192,7 +192,7 @@ impl ClientConn {
         sent.unwrap_or_default()
     }
 
-    /// Tickets of TLS 1.3 that have come.
+    /// Number of received TLS 1.3 tickets.
     #[must_use]
     pub fn tickets(&self) -> u32 {
         self.conn()

@@ -33,7 +33,7 @@ pub(in crate::spdy) struct Inflater {
 pub(in crate::spdy) enum Unreadable {
     /// It is not zlib, or the stream has ended.
     Corrupted,
-    /// It wants another dictionary.
+    /// The stream needs another dictionary.
     WrongDictionary,
     /// More than the limit came out of it.
     TooLong,
@@ -70,7 +70,7 @@ pub(super) enum DecodeState {
 
 /// Result of a decoding step.
 pub(super) enum Step {
-    /// It went on.
+    /// Decoding continues in this state.
     On(DecodeState),
     /// More bytes are needed.
     Wants(DecodeState),

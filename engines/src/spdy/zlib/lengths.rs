@@ -19,7 +19,7 @@ pub(super) struct Lengths {
 }
 
 impl Lengths {
-    /// Reads how many lengths there are.
+    /// Reads the numbers of lengths.
     pub(super) fn begin(bits: &mut Bits, input: &mut &[u8]) -> Decoded {
         bits.fill(input);
         let Some(counts) = bits.take(14) else {
