@@ -1,14 +1,24 @@
 //! Documents: links and anchors lead somewhere, named paths exist, pages begin with their use, sentences are short.
 //!
-//! Limits of words and of sentences are those of `PLAIN`. Absent: comments of the code.
+//! Paths, symbols and commands of ARCHITECTURE.md and of docs/design exist. Limits of words and of sentences are those of
+//! `PLAIN`. Absent: comments of the code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use firstbyte_tests::source::{files, read, root, shown};
+use firstbyte_tests::source::{
+    code, files, is_test_file, read, root, rust_files, shipped_lines, shown,
+};
 
 /// Pages with a limit of lines, so that a visitor can read them at once.
-const LINES_MAX: [(&str, usize); 2] = [("README.md", 140), ("benches/README.md", 200)];
+const LINES_MAX: [(&str, usize); 3] = [
+    ("README.md", 140),
+    ("benches/README.md", 200),
+    ("ARCHITECTURE.md", 280),
+];
+
+/// Columns of a line of a design page.
+const COLUMNS_MAX: usize = 100;
 
 /// Words, and how often they may occur in 1,000 lines of all documents.
 const PLAIN: [(&str, usize); 6] = [
@@ -19,9 +29,6 @@ const PLAIN: [(&str, usize); 6] = [
     ("lies", 1),
     ("stands", 1),
 ];
-
-/// Documents that are not plain yet: the list only shrinks.
-const NOT_PLAIN: [&str; 1] = ["ARCHITECTURE.md"];
 
 /// Words of a sentence that nine of ten sentences do not exceed.
 const SENTENCE_WORDS: usize = 25;
@@ -88,18 +95,35 @@ fn links_and_anchors_lead_somewhere() {
     assert_eq!(findings, Vec::<String>::new());
 }
 
+/// ARCHITECTURE.md and the pages that it refers to.
+fn design_pages() -> Vec<PathBuf> {
+    let is_design = |path: &PathBuf| path.parent() == Some(root().join("docs/design").as_path());
+    let mut pages: Vec<PathBuf> = documents().into_iter().filter(is_design).collect();
+    pages.push(root().join("ARCHITECTURE.md"));
+    pages
+}
+
+/// Code spans of a document.
+fn spans(path: &Path) -> Vec<String> {
+    let text = text_lines(path).join("\n");
+    let spans = text.split('`').skip(1).step_by(2);
+    spans.map(str::to_owned).collect()
+}
+
 /// Paths in code spans of the first pages: those that begin with a folder of the tree.
 #[test]
 fn named_paths_exist() {
-    let mut findings = Vec::new();
-    for name in [
+    let first_pages = [
         "README.md",
         "benches/README.md",
         "CONTRIBUTING.md",
         "SECURITY.md",
-    ] {
-        let text = text_lines(&root().join(name)).join("\n");
-        for span in text.split('`').skip(1).step_by(2) {
+    ];
+    let mut pages = design_pages();
+    pages.extend(first_pages.map(|name| root().join(name)));
+    let mut findings = Vec::new();
+    for page in pages {
+        for span in spans(&page) {
             let word = span.split(' ').next().unwrap_or_default();
             let Some((folder, _)) = word.split_once('/') else {
                 continue;
@@ -108,7 +132,199 @@ fn named_paths_exist() {
             let is_built = folder == "target";
             let is_ours = !folder.is_empty() && root().join(folder).is_dir();
             if is_ours && !is_pattern && !is_built && !root().join(word).exists() {
-                findings.push(format!("{name}: {word}"));
+                findings.push(format!("{}: {word}", shown(&page)));
+            }
+        }
+    }
+    assert_eq!(findings, Vec::<String>::new());
+}
+
+/// Folders of the picture in ARCHITECTURE.md: each name that ends with a slash is a folder below that of its line.
+#[test]
+fn folders_of_the_picture_exist() {
+    let text = read(&root().join("ARCHITECTURE.md"));
+    let picture = text.split("```").nth(1).unwrap_or_default();
+    let folders: BTreeSet<PathBuf> = files("")
+        .iter()
+        .flat_map(|path| path.ancestors().skip(1).map(Path::to_owned))
+        .collect();
+    let (mut top, mut seen) = ("", 0);
+    let mut findings = Vec::new();
+    for line in picture.lines() {
+        for word in line.split([' ', '(', ')', ',']) {
+            let Some(name) = word.strip_suffix('/') else {
+                continue;
+            };
+            if line.starts_with(word) {
+                top = name;
+            }
+            let is_inside = |path: &&PathBuf| path.starts_with(root().join(top));
+            let mut inside = folders.iter().filter(is_inside);
+            let is_top = root().join(name).is_dir();
+            if !is_top && !inside.any(|path| path.ends_with(name)) {
+                findings.push(format!("{top}: {name}"));
+            }
+            seen += 1;
+        }
+    }
+    assert_eq!(findings, Vec::<String>::new());
+    assert!(seen > 40, "{seen} folders");
+}
+
+/// Design pages name paths from the root, so that a reader can open each of them.
+#[test]
+fn paths_of_design_pages_begin_at_the_root() {
+    let mut findings = Vec::new();
+    for page in design_pages() {
+        for span in spans(&page).iter().filter(|span| !span.contains(' ')) {
+            let folder = span.split_once('/').map(|(folder, _)| folder);
+            let is_file = span.ends_with(".rs") || span.ends_with(".md");
+            let is_of_system = folder == Some("");
+            let is_ours = folder.is_some_and(|folder| root().join(folder).is_dir());
+            if (folder.is_some() || is_file) && !is_ours && !is_of_system {
+                findings.push(format!("{}: {span}", shown(&page)));
+            }
+        }
+    }
+    assert_eq!(findings, Vec::<String>::new());
+}
+
+/// Identifiers of a text.
+fn identifiers(text: &str) -> impl Iterator<Item = &str> {
+    let words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+    words.filter(|word| word.starts_with(|c: char| c.is_alphabetic() || c == '_'))
+}
+
+/// Identifiers of the shipped code of each file, without its comments; texts such as directives are among them. The name of a
+/// file or of its folder is that of its module.
+fn identifiers_by_file() -> BTreeMap<PathBuf, BTreeSet<String>> {
+    let shipped = rust_files("").into_iter();
+    let shipped = shipped.filter(|path| !is_test_file(path) && !path.ends_with("build.rs"));
+    let of_file = |path: PathBuf| {
+        let text = read(&path);
+        let lines = shipped_lines(&text).map(|(_, line)| code(line));
+        let mut found: BTreeSet<String> = lines.flat_map(identifiers).map(str::to_owned).collect();
+        let names = identifiers(path.to_str().unwrap_or_default());
+        found.extend(names.map(str::to_owned));
+        (path, found)
+    };
+    shipped.map(of_file).collect()
+}
+
+/// A span such as `Type::function` has both names in one file at least; each other name is in some file.
+#[test]
+fn symbols_of_design_pages_exist() {
+    let by_file = identifiers_by_file();
+    let is_known = |names: &[&str]| {
+        let mut files = by_file.values();
+        files.any(|known| names.iter().all(|name| known.contains(*name)))
+    };
+    let mut findings = Vec::new();
+    for page in design_pages() {
+        for span in spans(&page) {
+            let is_command = span.contains("cargo ") || span.starts_with("make ");
+            if is_command || span.contains(['/', '-', '*']) || span.contains(".rs") {
+                continue;
+            }
+            for word in span.split_whitespace() {
+                let names: Vec<&str> = identifiers(word).collect();
+                let parts = names.iter().map(|name| vec![*name]);
+                let wanted = match word.contains("::") {
+                    true => vec![names.clone()],
+                    false => parts.collect(),
+                };
+                for names in wanted {
+                    if !is_known(&names) {
+                        findings.push(format!("{}: {span}", shown(&page)));
+                    }
+                }
+            }
+        }
+    }
+    assert_eq!(findings, Vec::<String>::new());
+}
+
+/// Commands of a page, in spans and in code blocks: `make` and `cargo`.
+fn commands(path: &Path) -> Vec<String> {
+    let text = read(path);
+    let lines = text.lines().map(str::to_owned);
+    let starts = |each: &str| each.starts_with("make ") || each.contains("cargo ");
+    let all = lines.filter(|line| !line.contains('`')).chain(spans(path));
+    all.filter(|each| starts(each)).collect()
+}
+
+/// A finding if a command names a package, a test or a target that does not exist.
+fn unknown_in(command: &str, packages: &BTreeMap<String, PathBuf>) -> Option<String> {
+    let words: Vec<&str> = command.split_whitespace().collect();
+    if let ["make", target, ..] = words.as_slice() {
+        let rules = read(&root().join("Makefile"));
+        let is_rule = rules
+            .lines()
+            .any(|line| line.starts_with(&format!("{target}:")));
+        return (!is_rule).then(|| command.to_owned());
+    }
+    let after = |option: &str| {
+        let pairs = words.windows(2).filter(move |pair| pair[0] == option);
+        pairs.map(|pair| pair[1]).collect::<Vec<_>>()
+    };
+    let folders: Vec<_> = after("-p")
+        .into_iter()
+        .map(|name| packages.get(name))
+        .collect();
+    let has_test = |test: &str| {
+        let mut folders = folders.iter().flatten();
+        folders.any(|folder| {
+            let tests = folder.join("tests");
+            tests.join(format!("{test}.rs")).exists() || tests.join(test).join("main.rs").exists()
+        })
+    };
+    let is_known = folders.iter().all(Option::is_some) && after("--test").into_iter().all(has_test);
+    (!is_known).then(|| command.to_owned())
+}
+
+#[test]
+fn commands_of_first_and_design_pages_exist() {
+    let manifests = files("")
+        .into_iter()
+        .filter(|path| path.ends_with("Cargo.toml"));
+    let packages: BTreeMap<String, PathBuf> = manifests
+        .filter_map(|path| {
+            let text = read(&path);
+            let name = text
+                .lines()
+                .find_map(|line| line.strip_prefix("name = \"firstbyte"));
+            let name = format!("firstbyte{}", name?.trim_end_matches('"'));
+            Some((name, path.parent()?.to_owned()))
+        })
+        .collect();
+    let mut pages = design_pages();
+    pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| root().join(name)));
+    let mut seen = 0;
+    let mut findings = Vec::new();
+    for command in pages.iter().flat_map(|page| commands(page)) {
+        seen += 1;
+        findings.extend(unknown_in(&command, &packages));
+    }
+    assert_eq!(findings, Vec::<String>::new());
+    assert!(seen >= 5, "{seen} commands");
+    let wrong = [
+        "make nothing",
+        "cargo test -p firstbyte-nothing",
+        "cargo test -p firstbyte-tests --test no",
+    ];
+    let found = wrong
+        .iter()
+        .filter(|each| unknown_in(each, &packages).is_some());
+    assert_eq!(found.count(), wrong.len());
+}
+
+#[test]
+fn design_pages_fit_into_their_columns() {
+    let mut findings = Vec::new();
+    for page in design_pages() {
+        for (n, line) in read(&page).lines().enumerate() {
+            if line.chars().count() > COLUMNS_MAX {
+                findings.push(format!("{}:{}", shown(&page), n + 1));
             }
         }
     }
@@ -193,9 +409,6 @@ fn sentence_lengths(text: &str) -> Vec<usize> {
 fn sentences_are_plain() {
     let (mut lines, mut words, mut lengths) = (0, Vec::new(), Vec::new());
     for path in documents() {
-        if NOT_PLAIN.contains(&shown(&path).as_str()) {
-            continue;
-        }
         for block in paragraphs(&path) {
             lines += block.len();
             let text = without_code(&block.join(" "));
