@@ -60,4 +60,4 @@ fn main() {
     }
 }
 
-const REQUESTS: u64 = 50_000;
+const REQUESTS: u64 = 1_000_000;

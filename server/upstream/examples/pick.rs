@@ -87,4 +87,4 @@ fn main() {
 }
 
 const ROUNDS: u64 = 20;
-const REQUESTS: u64 = 50_000;
+const REQUESTS: u64 = 500_000;
