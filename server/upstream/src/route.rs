@@ -101,7 +101,7 @@ pub struct SocketOptions {
 /// Time limits of an attempt, milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the call until the connection stands.
+    /// From the call until the connection is established.
     pub connect_ms: u64,
     /// Between two writes, while there is something to write.
     pub send_ms: u64,

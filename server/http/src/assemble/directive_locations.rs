@@ -18,7 +18,7 @@ use crate::http::Http;
 pub struct LocatedDirective {
     /// The row of the directive.
     pub row: &'static DirectiveDef<ConfigBuilder>,
-    /// The location whose level it stands in; `None` for the main context and for `events`.
+    /// The location of its level; `None` for the main context and for `events`.
     pub level: Option<usize>,
     /// Its words after the name, without quotes.
     pub args: Vec<String>,

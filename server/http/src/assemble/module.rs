@@ -76,7 +76,7 @@ pub enum Inherit {
     Blocks,
     /// Not at all.
     Never,
-    /// It is no setting: it runs where it stands.
+    /// It is no setting: it runs in the order of the lines.
     Step,
 }
 

@@ -70,7 +70,7 @@ impl Protocols {
     }
 }
 
-/// The directive without its words and its block, which is enough to say where it stands.
+/// The directive without its words and its block: enough to name its line.
 pub(super) fn head(d: &Directive) -> Directive {
     Directive {
         name: d.name.clone(),

@@ -57,7 +57,7 @@ struct Server {
     is_unix: bool,
 }
 
-/// An attempt, or what stands between two passes.
+/// An attempt, or the separator of two passes.
 pub(crate) enum Entry {
     Attempt(Attempt),
     /// An internal redirect led to other servers.
@@ -68,7 +68,7 @@ pub(crate) enum Entry {
 pub(crate) struct Attempt {
     /// Its address, or the name of a group without a server that lives.
     pub(crate) name: Rc<[u8]>,
-    /// The status of its response, or the one that stands for its failure; 0 while there is none.
+    /// The status of its response, or that of its failure; 0 while there is none.
     pub(crate) status: u16,
     pub(crate) started_ms: u64,
     pub(crate) head_ms: Option<u64>,
