@@ -280,7 +280,7 @@ codes! {
     SlowServer slow_server "slow-server" "The server takes long to make a response." {
         server(took_ms, interval, timing, url) "The server takes {took_ms:.0} ms for a response ({interval}) beyond the round trip{timing}"
         => {
-            "nginx and firstbyte: proxy_cache, fastcgi_cache and so on, with proxy_cache_background_update on and proxy_cache_use_stale updating"
+            "nginx: proxy_cache, fastcgi_cache and so on, with proxy_cache_background_update on and proxy_cache_use_stale updating"
             "firstbyte: server_timing on; says what part of it is the application's"
             "an application that flushes the page's head before it computes the rest: early bytes name scripts and styles"
             "firstbyte bench --connections 1 --requests 20 {url}"
