@@ -230,6 +230,32 @@ fn an_idle_connection_reads_and_answers_until_the_server_says_that_it_ends() {
     assert_eq!(behind.open(), NONE);
 }
 
+/// SETTINGS that allow no stream (RFC 9113 section 6.5.2).
+const NO_STREAMS: [u8; 15] = [0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, 0];
+
+#[test]
+fn a_server_that_allows_no_stream_gets_no_further_request() {
+    for is_idle in [false, true] {
+        let (mut talk, behind, others) = streams(2, None);
+        ask(&mut talk, &others[..1]);
+        let mut server = Server::new(0, None);
+        server.act(&behind);
+        if !is_idle {
+            behind.push(0, NO_STREAMS);
+            talk.turn();
+        }
+        server.answer(&behind, 1, "first");
+        talk.turn();
+        assert!(got(&talk, others[0]).ends_with("first"));
+        if is_idle {
+            behind.push(0, NO_STREAMS);
+            talk.turn();
+        }
+        ask(&mut talk, &others[1..]);
+        assert_eq!((behind.count(), behind.open()), (2, vec![1]));
+    }
+}
+
 #[test]
 fn a_late_stream_and_one_that_nobody_wants_leave_the_others_alone() {
     let (mut talk, behind, others) = streams(2, None);
@@ -347,4 +373,31 @@ fn a_body_that_ends_with_the_connection_is_whole_if_tls_says_so() {
         let expected = if announced { "half" } else { "Closed" };
         assert_eq!(body(&talk.turn()), expected);
     }
+}
+
+#[test]
+fn plaintext_before_a_broken_record_reaches_no_other_connection() {
+    let (mut talk, behind, mut secure) = secured(false, false);
+    shake(&mut talk, &behind, &mut secure);
+    let mut records = secure.seal(ok("first").as_bytes());
+    let mut broken = secure.seal(b"more");
+    *broken.last_mut().expect("it has a tag") ^= 1;
+    records.extend(broken);
+    behind.push(0, records);
+    let received = talk.turn();
+    assert!(body(&received).starts_with("Handshake("), "{received}");
+    talk.world.adjust = None;
+    talk.send(get("/passed/2/9999"));
+    behind.push(1, ok("second"));
+    assert_eq!(body(&talk.turn()), "second");
+}
+
+#[test]
+fn the_end_behind_a_part_of_a_record_is_seen() {
+    let (mut talk, behind, mut secure) = secured(false, false);
+    shake(&mut talk, &behind, &mut secure);
+    let record = secure.seal(ok("first").as_bytes());
+    behind.push(0, record[..10].to_vec());
+    behind.with(0, Wire::end);
+    assert_eq!(body(&talk.turn()), "Closed");
 }

@@ -36,7 +36,7 @@ pub enum Outcome {
     Alive,
     /// The attempt failed in a way that counts against the server.
     Failed,
-    /// Another server is to be tried, but this one is not to blame (`http_403`, `http_404`, `http_429`, `non_idempotent`).
+    /// Another server is to be tried, but this one is not to blame (`http_403`, `http_404`).
     Next,
 }
 

@@ -265,13 +265,14 @@ impl BackgroundFetches {
 
     /// Looks at the mailbox of a fetch; true if the loop is to have a turn.
     fn advance(&mut self, n: usize, log: &ErrorLog) -> bool {
-        let now_ms = self.now_ms();
         let job = &mut self.jobs[n];
         let (State::InProgress(attempt), Some(connections)) =
             (&mut job.state, &mut self.connections)
         else {
             return false;
         };
+        // The clock is read for fetches in progress alone: there may be thousands.
+        let now_ms = self.began.elapsed().as_millis() as u64;
         match attempt.advance(&*job.fetch, connections, now_ms, log) {
             Outcome::Pending => false,
             Outcome::Begun => true,

@@ -37,7 +37,8 @@ impl Response {
         peer: &str,
     ) -> Result<Option<Vec<u8>>, String> {
         let received_bytes = request.facts().received_bytes;
-        let too_long = format!("{peer} sent more than {} bytes", self.bytes_max);
+        let bytes_max = self.bytes_max;
+        let too_long = || format!("{peer} sent more than {bytes_max} bytes");
         let is_too_long = received_bytes > self.bytes_max as u64;
         let mut is_whole = false;
         while let Some(event) = request.next() {
@@ -47,7 +48,7 @@ impl Response {
                 UpstreamEvent::End => is_whole = true,
                 // The engine, which has the same limit for a head, may have met it first.
                 UpstreamEvent::Failed(error) if is_too_long && is_invalid(&error.failure) => {
-                    return Err(too_long);
+                    return Err(too_long());
                 }
                 UpstreamEvent::Failed(error) => return Err(message(&error.failure, peer)),
                 // Interim responses mean nothing here.
@@ -55,7 +56,7 @@ impl Response {
             }
         }
         if is_too_long && !(is_whole && self.has_length) {
-            return Err(too_long);
+            return Err(too_long());
         }
         Ok(is_whole.then(|| std::mem::take(&mut self.body)))
     }
@@ -99,6 +100,8 @@ fn message(failure: &Failure, peer: &str) -> String {
     match failure {
         Failure::Socket { call, errno } => {
             let error = std::io::Error::from_raw_os_error(*errno);
+            // As nginx, whose requests of this kind leave by send().
+            let call = if *call == "writev()" { "send()" } else { call };
             format!("{call} failed ({})", sys::os_error(&error))
         }
         Failure::NoConnection => "there is no connection for the request".to_owned(),

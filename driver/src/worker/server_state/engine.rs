@@ -263,7 +263,7 @@ impl Engine {
     /// Whether the connection may be used for another request; asked after the end of a response.
     #[inline]
     pub(crate) fn is_reusable(&self) -> bool {
-        with_engine!(self, client => client.is_reusable(), streams => !streams.is_closed())
+        with_engine!(self, client => client.is_reusable(), streams => streams.room() > 0)
     }
 }
 

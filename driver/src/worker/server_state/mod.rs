@@ -185,6 +185,15 @@ impl Transport {
         matches!(self, Self::Tls(tls) if tls.has_output())
     }
 
+    /// Number of encrypted bytes that the socket did not take.
+    #[inline]
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        match self {
+            Self::Plain => 0,
+            Self::Tls(tls) => tls.unsent_bytes(),
+        }
+    }
+
     /// Whether the end of the socket's input is the end that the server meant.
     pub(crate) fn is_whole(&self) -> bool {
         match self {

@@ -48,7 +48,7 @@ pub(super) fn finish<N: Net>(
                     if wanted && one.response != Receiving::TunnelEnded {
                         one.call().tell(UpstreamEvent::End);
                     }
-                    let is_sent = one.request == Sending::Sent && io.unwritable.is_none();
+                    let is_sent = one.request == Sending::Sent;
                     if is_sent && io.out.is_empty() && is_reusable(&mut c.link, io, sh) {
                         // Bytes acknowledged beyond that are of the next request.
                         c.link.sent_before += one.sent_bytes;
@@ -125,6 +125,7 @@ fn is_reusable<N: Net>(link: &mut Link<N::Socket>, io: &mut Io, sh: &mut Shared<
     };
     let age_ms = sh.clock.mono_ms.saturating_sub(link.since_ms);
     !sh.stopping
+        && io.unwritable.is_none()
         && pool.connections > 0
         && u64::from(link.requests) < pool.requests
         && age_ms < pool.time_ms

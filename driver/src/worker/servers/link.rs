@@ -68,9 +68,6 @@ fn receive_tls<N: Net>(
                 is_all,
             });
         }
-        if is_all {
-            return Err(io::ErrorKind::WouldBlock.into());
-        }
     }
     Ok(Input {
         bytes: 0,
@@ -145,10 +142,12 @@ pub(super) fn flush<N: Net>(
         sh.net.set_nodelay(&mut link.socket, true);
         link.nodelay = true;
     }
+    let unsent = link.transport.unsent_bytes();
     match send(link, &mut io.out, sh) {
         Ok(sent) => {
             link.flags.writable = !sent.blocked;
-            if sent.bytes > 0 {
+            // Records from before may leave without new ones behind them.
+            if sent.bytes > 0 || link.transport.unsent_bytes() < unsent {
                 io.wrote_ms = sh.clock.mono_ms;
             }
             Ok(Flushed::Bytes(sent.bytes))

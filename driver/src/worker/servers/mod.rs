@@ -163,6 +163,7 @@ pub fn join<N: Net>(
         call,
         behind,
     } = group;
+    let mut is_full = false;
     for call in std::iter::once(call).chain(behind) {
         if let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
             &mut *state
@@ -176,6 +177,7 @@ pub fn join<N: Net>(
             streams::add(link, io, streams, (route.timeouts, call), connected_ms, sh);
             continue;
         }
+        is_full = true;
         sh.dialer.calls.push(Dial {
             route: route.clone(),
             call,
@@ -187,6 +189,14 @@ pub fn join<N: Net>(
         && let Requests::Streams(streams) = &active.requests
     {
         streams::announce(link, &active.io, streams, sh);
+    }
+    if let State::Open(active) = state
+        && let Requests::Streams(streams) = &active.requests
+        && is_full
+        && streams.open.is_empty()
+    {
+        // The server allows no stream any more. In its pool the connection would be taken again at once.
+        return Disposition::Close;
     }
     turn(c, sh, Readiness::default())
 }

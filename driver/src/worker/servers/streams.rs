@@ -275,10 +275,13 @@ fn serve<N: Net>(io: &mut Io, streams: &mut Streams, id: u32, sh: &mut Shared<N>
         io.engine.transmit(&mut io.out);
         return;
     }
-    if stream.unconsumed > 0 && stream.call.window() > 0 {
+    if stream.call.window() > 0 {
         // A mailbox that is not full has room for a window more; a full one wakes the stream once it has room.
-        io.engine
-            .consumed(id, std::mem::take(&mut stream.unconsumed));
+        let taken = std::mem::take(&mut stream.unconsumed);
+        if taken > 0 {
+            io.engine.consumed(id, taken);
+        }
+        // The exchange may have paused: the server's time begins anew.
         stream.read_ms = sh.clock.mono_ms;
     }
     feed(io, streams, at, sh);

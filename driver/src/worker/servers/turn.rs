@@ -106,6 +106,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     };
     let is_open = tls.session.is_open();
     if is_open && !io.engine.speaks(tls.session.alpn()) {
+        sh.attempts.buffer.clear();
         return Err(Ending::Failed(Failure::Handshake(OTHER_PROTOCOL.into())));
     }
     if !is_open {

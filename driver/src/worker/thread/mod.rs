@@ -318,7 +318,11 @@ impl Thread {
             self.do_deferred();
         }
         match self.quit {
-            Some(quit) => self.tables.is_unused() || quit.deadline_ms.is_some_and(|at| at <= now),
+            Some(quit) => {
+                // A wake may begin a detached exchange.
+                (self.tables.is_unused() && self.shared.queues.wakers.is_empty())
+                    || quit.deadline_ms.is_some_and(|at| at <= now)
+            }
             None => false,
         }
     }

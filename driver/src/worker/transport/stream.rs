@@ -123,9 +123,20 @@ impl<S: Session> TlsStream<S> {
     /// Decrypts received bytes; the plaintext is added to `plain`.
     ///
     /// # Errors
-    /// Those of [`Session::receive`].
+    /// Those of [`Session::receive`]; nothing is added then.
     pub(crate) fn open(&mut self, input: &mut [u8], plain: &mut Vec<u8>) -> Result<(), Fault> {
-        (self.session).receive(input, &mut |opened| plain.extend_from_slice(opened))
+        let before = plain.len();
+        let opened = (self.session).receive(input, &mut |opened| plain.extend_from_slice(opened));
+        if opened.is_err() {
+            // The buffer is the thread's: the next connection would read the rest as its own.
+            plain.truncate(before);
+        }
+        opened
+    }
+
+    /// Number of encrypted bytes that the socket did not take.
+    pub(crate) fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
     }
 
     /// Bytes of memory of its buffers and session, about.

@@ -33,7 +33,8 @@ pub(super) enum Stepped {
 
 impl Exchange {
     /// Returns the next piece of the body. Called only while the exchange is
-    /// [`State::Responding`](super::State::Responding). A caller that writes the piece in the same turn needs no marks.
+    /// [`State::Responding`](crate::exchange::State::Responding). A caller that writes the piece in the same turn needs no
+    /// marks.
     #[inline]
     pub fn pull(&mut self, cx: &mut Ctx<'_>) -> Pulled {
         loop {
