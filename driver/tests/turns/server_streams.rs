@@ -397,7 +397,7 @@ fn the_end_behind_a_part_of_a_record_is_seen() {
     let (mut talk, behind, mut secure) = secured(false, false);
     shake(&mut talk, &behind, &mut secure);
     let record = secure.seal(ok("first").as_bytes());
-    behind.push(0, record[..10].to_vec());
+    behind.push(0, &record[..10]);
     behind.with(0, Wire::end);
     assert_eq!(body(&talk.turn()), "Closed");
 }
