@@ -279,6 +279,22 @@ impl Checker {
         self.requests.get(index).is_some_and(stored) && wire.taken() < self.starts[index + 1]
     }
 
+    /// Whether a response may wait for the end of a body without a length, since the client has not paused for long
+    /// (docs/differences.md, `client_max_body_size`).
+    pub(super) fn may_be_held(&self, wire: &Wire, index: usize, now_ms: u64) -> bool {
+        let chunked = b"\nTransfer-Encoding: chunked";
+        let is_held = |request: &Request| {
+            let mut words = request.wire[..request.head_len].windows(chunked.len());
+            !request.expects && words.any(|word| word == chunked)
+        };
+        let taken = wire.takes.last().map_or(0, |last| last.at_ms);
+        // The response behind another one is ready once that has left.
+        let last = self.answered.last().map_or(taken, |a| a.at_ms.max(taken));
+        self.requests.get(index).is_some_and(is_held)
+            && wire.taken() < self.starts[index + 1]
+            && now_ms < last + PAUSE_MS
+    }
+
     /// Whether a response is in progress that was begun before this configuration.
     fn is_older(&self, wire: &Wire, number: u64) -> bool {
         let start = self.answered.last().map_or(0, |a| a.end);
@@ -425,3 +441,6 @@ pub(super) fn reached(timings: &[Moment], total: usize) -> Option<Moment> {
         .get(timings.partition_point(|m| m.total < total))
         .copied()
 }
+
+/// Pause of a client in a body after which the response is sent, milliseconds.
+const PAUSE_MS: u64 = 250;

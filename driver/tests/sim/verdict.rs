@@ -139,7 +139,9 @@ impl Checker {
         let begun = !self.over && self.has_begun(&wire, next);
         // What is there of a body that is waited for must have been read, below.
         let uploads = begun && self.waits_for_body(&wire, next);
-        let answerable = !uploads && !self.is_partly_refused(&wire, next);
+        let answerable = !uploads
+            && !self.is_partly_refused(&wire, next)
+            && !self.may_be_held(&wire, next, now_ms);
         if begun && self.requests[next].wait_ms == 0 && answerable {
             return Err(format!("request {next} is not answered at {now_ms} ms"));
         }
