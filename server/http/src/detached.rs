@@ -3,6 +3,7 @@
 //! The driver calls [`discard`] in each turn of such an exchange, and [`end`] after it: for a
 //! [`DetachedRequest`](crate::exchange::DetachedRequest), and for a request that outlives its client.
 
+use crate::decision::CLIENT_CLOSED;
 use crate::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Pulled, State};
 use crate::phases;
 
@@ -58,7 +59,7 @@ pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
         DetachedEnd::Complete => x.response.completed = true,
         DetachedEnd::Broken => {}
         DetachedEnd::TimedOut => abandon(x, GATEWAY_TIMEOUT),
-        DetachedEnd::Closed => abandon(x, CLIENT_CLOSED_REQUEST),
+        DetachedEnd::Closed => abandon(x, CLIENT_CLOSED),
     }
     request.observe(end);
     match request.is_logged {
@@ -75,8 +76,7 @@ pub fn abandon(x: &mut Exchange, status: u16) {
     }
 }
 
-/// Status of a request without an answer when its client left, as in nginx.
-pub const CLIENT_CLOSED_REQUEST: u16 = 499;
+/// Status of a request that its time limit ended.
 const GATEWAY_TIMEOUT: u16 = 504;
 
 #[cfg(test)]

@@ -6,7 +6,8 @@ use std::rc::Rc;
 use engines::http::{FieldId, RequestHead};
 use server_base::errlog::Level;
 use server_base::waker::WakeKey;
-use server_http::detached::{self, CLIENT_CLOSED_REQUEST};
+use server_http::decision::CLIENT_CLOSED;
+use server_http::detached;
 use server_http::exchange::{Client, Exchange};
 use server_http::stats::{self, Activity};
 
@@ -81,7 +82,7 @@ pub(super) fn open_exchange<N: Net>(
 
 /// The client has left: a request without a response is logged so.
 pub(super) fn abandon(x: &mut Exchange) {
-    detached::abandon(x, CLIENT_CLOSED_REQUEST);
+    detached::abandon(x, CLIENT_CLOSED);
 }
 
 /// Logs that a file became shorter than it was promised to be, if that is the error.

@@ -134,10 +134,10 @@ fn is_reusable<N: Net>(link: &mut Link<N::Socket>, io: &mut Io, sh: &mut Shared<
         && (!(link.flags.readable || link.flags.hung_up) || is_silent(link, sh))
 }
 
-/// Whether the server is known to have processed nothing of a request of which something was sent: it had ended its side
-/// before (only then a reset is EPIPE for this side and not ECONNRESET), it has acknowledged no byte of the request, and it has
-/// answered with a reset, as systems do for a socket that is closed. Each of the three also occurs if a server has read
-/// the request, or could have.
+/// Returns whether the server has certainly processed nothing of a request that was sent in part. Three facts together prove it.
+/// The server had ended its side before: only then a reset is EPIPE here and not ECONNRESET. It has acknowledged no byte of
+/// the request. It has answered with a reset, as systems do for a closed socket. Each fact alone also occurs after a server
+/// has read the request, or could have.
 ///
 /// One server is taken for a closed one that is not: it has ended its side, reads on, and resets the connection before its
 /// system acknowledges what it read. It could not have answered.

@@ -155,8 +155,7 @@ impl IdleConnections {
         self.look_at_ms
     }
 
-    /// Takes the connections that their pools do not keep and that were not needed lately, those first that were used
-    /// longest ago.
+    /// Takes unneeded connections beyond the limits of their pools, the least recently used first.
     pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
         if self.look_at_ms.is_none_or(|at_ms| now_ms < at_ms) {
             return Vec::new();

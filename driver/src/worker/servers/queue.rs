@@ -5,9 +5,9 @@
 //! others follow until its end is seen; then the exchange gets all of it, however little it reads. Once the answer to the
 //! last request begins, the connection is like any other ([`Requests::One`]).
 //!
-//! No request fails by another one. If the server breaks the protocol, closes the connection, announces more than others may
-//! wait for, or has not answered all within [`LATE_MS`], requests without an answer are asked again, each on a connection
-//! of its own ([`Ending::AskAgain`]); for a second the server then gets no more than one request at a time on a connection.
+//! No request fails by another one. Requests without an answer are repeated, each on a connection of its own
+//! ([`Ending::AskAgain`]), in four cases: the server breaks the protocol, closes the connection, announces too long an
+//! answer, or is slower than [`LATE_MS`]. For a second, its connections then have one request at a time.
 //! Events that concern all of them, a timeout or a connection that cannot be made, go to each.
 //!
 //! [`Sharing::Queue`]: crate::worker::server_state::Sharing::Queue

@@ -135,8 +135,8 @@ impl DirectiveLocations {
             .filter(move |line| line.level == level)
     }
 
-    /// The lines that say what holds in a location for a directive, in the order in which they count: those of its
-    /// companions, too, which together with it make one list (`allow` and `deny`).
+    /// Returns the lines in effect in a location for a directive, in order of precedence. Directives that make one list with
+    /// it are included (`allow` and `deny`).
     pub fn in_effect(&self, name: &str, location: usize, http: &Http) -> Vec<&LocatedDirective> {
         let (name, companions) = self.companions(name);
         let mut lines = self.collect(name, &companions, Level::Location(location), http);
@@ -147,8 +147,7 @@ impl DirectiveLocations {
         lines
     }
 
-    /// The settings that a location may have, sorted by name: those that some line says, and with `all` those at their
-    /// default.
+    /// Returns the settings of a location by a line of the configuration, sorted by name; with `all`, defaults, too.
     pub fn settings(&self, location: usize, http: &Http, all: bool) -> Vec<Setting<'_>> {
         let mut seen = HashSet::new();
         let mut found = Vec::new();

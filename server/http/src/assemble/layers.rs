@@ -1,9 +1,8 @@
 //! The merged settings of all levels of one scope, equal ones once.
 //!
-//! The settings of a struct that a level does not write follow from those of the level around it, so all levels inside
-//! one level share them, and so do all levels of a depth around which no line writes any of that struct. Two levels
-//! beside each other that write nothing at all have one [`LayerId`]. So memory for ten thousand servers grows with the
-//! lines they write.
+//! A level without a line for a struct inherits the settings of the level around it. All levels inside one level share
+//! them. Levels of one depth share them, too, if no line around them is for that struct. Levels without any line, beside
+//! each other, have one [`LayerId`]. So memory for ten thousand servers grows with their lines.
 
 use std::ops::Range;
 use std::sync::Arc;

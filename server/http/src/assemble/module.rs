@@ -33,8 +33,8 @@ pub struct Module {
     pub stage_of_subrequests: bool,
     /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
     pub on_demand: bool,
-    /// Returns which events it wants, where one of its directives is written or one of its variables is used, which the
-    /// argument says.
+    /// Returns the events that the module subscribes to. The argument is true if one of its directives or variables is in
+    /// use.
     pub wants: Option<fn(&mut ConfigBuilder, bool) -> Wants>,
     /// Called when the `http` block has been read and merged.
     pub finish: Option<Finish>,
@@ -61,8 +61,8 @@ impl Module {
     };
 }
 
-/// The way in which a directive of one level reaches the levels inside it: the rule that the merge functions of the
-/// settings follow, for tools that show where a setting in effect was written. A directive that no list names follows
+/// Inheritance of a directive by the levels inside its own. Merge functions of settings follow the rule; tools use it to
+/// show the line of a setting in effect. A directive that no list names follows
 /// [`Inherit::Around`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Inherit {

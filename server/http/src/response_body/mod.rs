@@ -1,7 +1,7 @@
 //! The response body on its way out: chunks are pulled through the stages of modules.
 //!
-//! A stage puts out withheld bytes piece by piece: it is not called while its last output is still on its way, so that
-//! a small body that becomes a large one takes no more memory than a large one.
+//! A stage emits withheld bytes in pieces: it is not called before its last output has left. So a small body that grows in
+//! a stage takes no more memory than a large one.
 //!
 //! Bodies of subrequests join it in a queue (`queue`), and a rate may hold it back (`rate`).
 
