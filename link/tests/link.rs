@@ -313,16 +313,12 @@ fn round_trips_of_a_handshake_are_counted() {
         return;
     };
     for (exchanges, expected) in [(0, 1), (2, 3)] {
-        let counted = RoundTrips::on_time(&link, || {
+        let handshake = || {
             let (address, server) = serve(&link, echo);
             ping_pong(address, exchanges);
             server
-        });
-        let Some((server, counted)) = counted else {
-            return support::inconclusive("round trips of a handshake", &link);
         };
-        end(server);
-        assert_eq!(counted.whole(), Some(expected), "{counted:?}");
+        RoundTrips::assert(&link, "a handshake", expected, handshake, end);
     }
 }
 

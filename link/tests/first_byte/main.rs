@@ -415,24 +415,13 @@ fn answer_on_a_new_connection_takes_the_round_trips_of_the_protocol_alone() {
     for protocol in ALL.into_iter().filter(|protocol| protocol.is_known()) {
         let mut peer = protocol.peer(address(&link, &server, protocol));
         let expected = protocol.round_trips();
-        assert_round_trips(&link, protocol, expected, || peer.connect());
-        assert_round_trips(&link, protocol, expected + 1, || {
+        let what = protocol.to_string();
+        let answered = |exchanged: io::Result<()>| exchanged.expect("the server answers");
+        RoundTrips::assert(&link, &what, expected, || peer.connect(), answered);
+        let with_request = || {
             peer.connect()?;
             peer.request(100).map(drop)
-        });
+        };
+        RoundTrips::assert(&link, &what, expected + 1, with_request, answered);
     }
-}
-
-#[track_caller]
-fn assert_round_trips(
-    link: &Link,
-    protocol: Protocol,
-    expected: u32,
-    exchange: impl FnMut() -> io::Result<()> + Send,
-) {
-    let Some((exchanged, counted)) = RoundTrips::on_time(link, exchange) else {
-        return support::inconclusive(&format!("{protocol}: {expected} round trips"), link);
-    };
-    exchanged.expect("the server answers");
-    assert_eq!(counted.whole(), Some(expected), "{protocol}: {counted:?}");
 }
