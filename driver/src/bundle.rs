@@ -220,7 +220,7 @@ impl ToWorker {
             Wire::Configure(description) => {
                 Self::Configure(Box::new(description.bundle(bodies, &mut fds)?))
             }
-            Wire::Reopen(paths) => Self::Reopen(named(paths, &mut fds)?),
+            Wire::Reopen(paths) => Self::Reopen(with_fds(paths, &mut fds)?),
             Wire::Quit => Self::Quit,
             Wire::Terminate => Self::Terminate,
         };
@@ -412,10 +412,10 @@ impl Description {
             access_log: self.access_log,
             files,
             globs: self.globs,
-            data: named(self.data, fds)?,
+            data: with_fds(self.data, fds)?,
             hosts: self.hosts,
-            listeners: named(self.listeners, fds)?,
-            logs: named(self.logs, fds)?,
+            listeners: with_fds(self.listeners, fds)?,
+            logs: with_fds(self.logs, fds)?,
             samples: match self.has_samples {
                 true => Some(SampleChannel {
                     socket: fds.next().ok_or_else(invalid)?,
@@ -432,7 +432,7 @@ fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> V
     named.iter().map(|(name, _)| name.as_str()).collect()
 }
 
-fn named(
+fn with_fds(
     names: Vec<String>,
     fds: &mut impl Iterator<Item = OwnedFd>,
 ) -> io::Result<Vec<(String, OwnedFd)>> {

@@ -49,7 +49,7 @@ impl Pool {
     ///
     /// # Errors
     /// As much waits already as `limits` allows.
-    pub(crate) fn give(
+    pub(crate) fn submit(
         &self,
         work: Work,
         limits: Limits,
@@ -118,12 +118,12 @@ mod tests {
         for n in 0..LIMITS.waiting {
             let done = done.clone();
             let work = Box::new(move || done.send(n).expect("the test waits"));
-            assert_eq!(pool.give(work, LIMITS, || true), Ok(()), "{n}");
+            assert_eq!(pool.submit(work, LIMITS, || true), Ok(()), "{n}");
         }
-        assert_eq!(pool.give(Box::new(|| {}), LIMITS, || true), Err(Full));
+        assert_eq!(pool.submit(Box::new(|| {}), LIMITS, || true), Err(Full));
         assert_eq!(pool.lock().threads, LIMITS.threads);
         pool.take()();
-        assert_eq!(pool.give(Box::new(|| {}), LIMITS, || true), Ok(()));
+        assert_eq!(pool.submit(Box::new(|| {}), LIMITS, || true), Ok(()));
         for _ in 1..LIMITS.waiting {
             pool.take()();
         }
@@ -136,7 +136,7 @@ mod tests {
         let pool = Pool::new();
         let (done, results) = channel();
         let work = Box::new(move || done.send(std::thread::current().id()).expect("it waits"));
-        assert_eq!(pool.give(work, LIMITS, || false), Ok(()));
+        assert_eq!(pool.submit(work, LIMITS, || false), Ok(()));
         assert_eq!(results.try_recv(), Ok(std::thread::current().id()));
     }
 }

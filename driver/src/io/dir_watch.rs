@@ -395,7 +395,7 @@ fn in_background(work: Work) -> Result<(), Full> {
         threads: 1,
         waiting: WORK_MAX,
     };
-    POOL.give(work, limits, || {
+    POOL.submit(work, limits, || {
         let serve = || {
             let _ = schedule::run_in_background(NICENESS);
             POOL.serve();

@@ -74,7 +74,7 @@ pub fn fetch(range: &FileRange, pool: &ThreadPool, waker: RemoteWaker) -> Result
         waiting: pool.max_queue(),
     };
     let threads = of_name(pool.name());
-    let given = threads.give(work, limits, || {
+    let given = threads.submit(work, limits, || {
         std::thread::Builder::new()
             .name("read".to_owned())
             .spawn(move || serve(threads))

@@ -13,7 +13,7 @@ use server_http::meters::{self, Event};
 use sys::process;
 
 use super::background_fetch::BackgroundFetches;
-use super::keeper::{Built, Keeper};
+use super::config_thread::{Built, ConfigThread};
 use super::limit::MemoryWatch;
 use super::periodic_task::TaskTimer;
 use super::samples::SampleChannel;
@@ -48,14 +48,14 @@ impl Worker {
         let Built {
             bundle,
             mut cycle,
-            mut keeper,
+            mut thread,
         } = built;
         if let Some(http) = &mut cycle.http {
             let unshared = Arc::get_mut(http).expect("nobody else has got it yet");
             self.places.arrange(unshared);
-            keeper.keep(http);
+            thread.keep(http);
         }
-        self.keepers.push(keeper);
+        self.config_threads.push(thread);
         let Some(http) = cycle.http.clone() else {
             return Err("the configuration has no http part".to_owned());
         };
@@ -187,7 +187,8 @@ impl Worker {
     fn build(&mut self, mut bundle: Bundle) -> Result<Built, String> {
         let texts = self.texts(&mut bundle)?;
         let (load, generation) = (Arc::clone(&self.load), bundle.generation);
-        let (built, texts) = Keeper::build(bundle, move |bundle| load(bundle, texts), &self.ended)?;
+        let (built, texts) =
+            ConfigThread::build(bundle, move |bundle| load(bundle, texts), &self.ended)?;
         self.texts = Some((generation, texts));
         Ok(built)
     }

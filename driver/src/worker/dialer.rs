@@ -67,11 +67,11 @@ impl Connector for Dialer {
     }
 
     fn recycle(&mut self, watch: AttemptWatch) {
-        self.spares.give(watch);
+        self.spares.release(watch);
     }
 
     fn recycle_head(&mut self, head: Box<ResponseHead>) {
-        self.spares.give_head(head);
+        self.spares.release_head(head);
     }
 
     fn fields(&mut self) -> Fields {

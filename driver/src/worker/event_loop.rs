@@ -22,7 +22,7 @@ use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
 use server_upstream::route::Route;
 use sys::connect::Connecting;
 
-use super::conn::{Ahead, Conn, answer, look_at_arms};
+use super::conn::{AnswerResult, Conn, answer, look_at_arms};
 use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::entry::Entry;
@@ -180,18 +180,18 @@ pub trait EventLoop: Sized {
             self.parts().1.files.begin_expected();
             let ahead = self
                 .step::<Client<Self>, _>(*key, answer)
-                .unwrap_or(Ahead::Nothing);
+                .unwrap_or(AnswerResult::Nothing);
             self.parts().1.files.end_expected();
             parts[at - written] = match ahead {
-                Ahead::Response | Ahead::CostlyResponse => Part::Write,
-                Ahead::Nothing | Ahead::End => Part::Whole,
+                AnswerResult::Response | AnswerResult::CostlyResponse => Part::Write,
+                AnswerResult::Nothing | AnswerResult::End => Part::Whole,
             };
-            if ahead == Ahead::End {
+            if ahead == AnswerResult::End {
                 self.close::<Client<Self>>(*key);
             }
             let next = at + 1;
             if next - written == WRITTEN_TOGETHER
-                || ahead == Ahead::CostlyResponse
+                || ahead == AnswerResult::CostlyResponse
                 || next == keys.len()
             {
                 for (key, part) in keys[written..next].iter().zip(parts) {
@@ -339,7 +339,7 @@ pub trait EventLoop: Sized {
                 Ok(connected) => connected,
                 Err(failure) => {
                     for call in group.calls() {
-                        call.tell(UpstreamEvent::Failed(UpstreamError {
+                        call.deliver(UpstreamEvent::Failed(UpstreamError {
                             failure: failure.clone(),
                             sent_bytes: 0,
                             reused: false,

@@ -18,7 +18,7 @@ pub(super) struct MemoryWatch {
     limit_bytes: u64,
     next: Instant,
     /// Interval between log lines about the limit.
-    tell: Instant,
+    log_after: Instant,
 }
 
 impl MemoryWatch {
@@ -44,7 +44,7 @@ impl MemoryWatch {
             resident,
             limit_bytes,
             next: now,
-            tell: now,
+            log_after: now,
         })
     }
 
@@ -55,12 +55,12 @@ impl MemoryWatch {
     }
 
     /// Looks if it is time to; true if the threads are to let go of what they can.
-    pub(super) fn look(&mut self, log: &ErrorLog) -> bool {
+    pub(super) fn check(&mut self, log: &ErrorLog) -> bool {
         let now = Instant::now();
         if now < self.next {
             return false;
         }
-        self.next = now + LOOK;
+        self.next = now + CHECK_INTERVAL;
         // A look that fails says nothing: the state stays.
         let Ok(bytes) = self.resident.bytes() else {
             return false;
@@ -68,8 +68,8 @@ impl MemoryWatch {
         let near = bytes >= self.limit_bytes - self.limit_bytes / NEAR_PART;
         let full = bytes >= self.limit_bytes || (near && memory::is_full());
         let before = memory::set_full(full);
-        if full && now >= self.tell {
-            self.tell = now + TELL;
+        if full && now >= self.log_after {
+            self.log_after = now + LOG_INTERVAL;
             let limit = self.limit_bytes;
             let text = format_args!(
                 "worker_memory_limit {limit} is reached, {bytes} bytes are resident: new requests are refused"
@@ -91,8 +91,8 @@ impl Drop for MemoryWatch {
 }
 
 /// Time between two looks.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two lines in the log.
-const TELL: Duration = Duration::from_secs(1);
+const LOG_INTERVAL: Duration = Duration::from_secs(1);
 /// This part of the limit below it, idle connections are closed; full once, new requests are refused down to there.
 const NEAR_PART: u64 = 8;

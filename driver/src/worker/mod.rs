@@ -7,6 +7,7 @@
 mod apply_config;
 pub mod arm_look;
 mod background_fetch;
+mod config_thread;
 pub mod conn;
 pub mod cpu;
 pub mod detached;
@@ -15,7 +16,6 @@ pub mod disposition;
 pub mod entry;
 pub mod event_loop;
 mod huge_pages;
-mod keeper;
 mod limit;
 mod logs;
 pub mod names;
@@ -64,7 +64,7 @@ use sys::{clock, process, schedule};
 use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
-use keeper::{Built, Keeper};
+use config_thread::{Built, ConfigThread};
 use limit::MemoryWatch;
 use periodic_task::{TaskTimer, unix_s};
 use reserve::Reserve;
@@ -111,8 +111,8 @@ struct Worker {
     prepared: Option<Built>,
     /// The files that the last configuration was built of, and its generation: the next has most of them, too.
     texts: Option<(u64, Memory)>,
-    /// Keepers of the configurations in use.
-    keepers: Vec<Keeper>,
+    /// Threads of the configurations in use.
+    config_threads: Vec<ConfigThread>,
     /// Configurations that requests may still run under.
     older: Vec<Weak<Http>>,
     env: Env,
@@ -182,7 +182,7 @@ impl Worker {
             log: ErrorLog::new(Vec::new()),
             prepared: None,
             texts: None,
-            keepers: Vec::new(),
+            config_threads: Vec::new(),
             older: Vec::new(),
             env,
             samples,
@@ -215,7 +215,7 @@ impl Worker {
             }
             self.reserve.refill();
             let watch = self.memory.as_mut();
-            if watch.is_some_and(|watch| watch.look(&self.log)) {
+            if watch.is_some_and(|watch| watch.check(&self.log)) {
                 self.command(|| Command::Relieve);
             }
             self.tasks.run_due(&self.log);
@@ -224,7 +224,7 @@ impl Worker {
             for n in 0..events.len() {
                 let ready = events.at(n);
                 match ready.token {
-                    CONTROL => self.hear(),
+                    CONTROL => self.receive_message(),
                     SIGNAL => self.signalled(),
                     ENDED => self.ended.drain(),
                     _ => self.fetches.ready(ready, &self.poller, &self.log),
@@ -310,12 +310,14 @@ impl Worker {
         for unused in self.counters.returned.take() {
             if let Unused::Http(http) = unused {
                 let mut http = Some(http);
-                self.keepers.iter_mut().any(|keeper| keeper.take(&mut http));
+                self.config_threads
+                    .iter_mut()
+                    .any(|thread| thread.take(&mut http));
             }
         }
-        let keepers = self.keepers.len();
-        self.keepers.retain(|keeper| !keeper.is_over());
-        if self.keepers.len() < keepers {
+        let config_threads = self.config_threads.len();
+        self.config_threads.retain(|thread| !thread.is_over());
+        if self.config_threads.len() < config_threads {
             self.older.retain(|older| older.strong_count() > 0);
             self.settle_memory();
         }
@@ -334,7 +336,7 @@ impl Worker {
         let waker = Arc::new(Waker::new()?);
         let theirs = Arc::clone(&waker);
         let ended = Arc::new(AtomicBool::new(false));
-        let told = TellEnd(Arc::clone(&self.ended), Arc::clone(&ended));
+        let notice = EndNotice(Arc::clone(&self.ended), Arc::clone(&ended));
         let (counters, env) = (Arc::clone(&self.counters), self.env.clone());
         let cpus = affinity
             .get(n)
@@ -343,7 +345,7 @@ impl Worker {
             .unwrap_or_default();
         let log = self.log.clone();
         let body = move || {
-            let _told = told;
+            let _notice = notice;
             errlog::set_thread(process::thread_id());
             // So that what wakes it need not wait for the end of another thread's slice, such as that of one that builds
             // a configuration. Where the kernel refuses, it is scheduled as all are.
@@ -378,9 +380,9 @@ impl Worker {
 }
 
 /// Notifies the main thread, however the thread ends.
-struct TellEnd(Arc<Waker>, Arc<AtomicBool>);
+struct EndNotice(Arc<Waker>, Arc<AtomicBool>);
 
-impl Drop for TellEnd {
+impl Drop for EndNotice {
     fn drop(&mut self) {
         self.1.store(true, Ordering::Release);
         self.0.wake();

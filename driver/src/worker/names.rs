@@ -224,7 +224,7 @@ impl Names {
             known.purge_at = (known.resolver.waiting() * 2).max(PURGE_MIN);
         }
         let name = question.candidates.pop_front().unwrap_or_default();
-        // A limit of 0 is none, so that a time that is over is told as the shortest.
+        // A limit of 0 means none, so an elapsed time is passed on as the shortest.
         let left_ms = question.until_ms.saturating_sub(now_ms).max(1);
         let timeout_ms = match (question.each_ms, question.until_ms) {
             (0, u64::MAX) => 0,
@@ -255,22 +255,22 @@ impl Names {
                 }),
                 Event::Resolved { .. } => continue,
                 Event::Failed { why, .. } => {
-                    let told = question.failure.filter(|_| why == Failure::NotFound);
-                    let told = told.unwrap_or(why);
+                    let failure = question.failure.filter(|_| why == Failure::NotFound);
+                    let failure = failure.unwrap_or(why);
                     // Who says nothing of this name may say something of the next.
-                    let goes_on = matches!(
+                    let is_next_tried = matches!(
                         why,
                         Failure::NotFound
                             | Failure::ServerFailure
                             | Failure::Refused
                             | Failure::Unimplemented
                     );
-                    if goes_on && !question.candidates.is_empty() {
-                        question.failure = (told != Failure::NotFound).then_some(told);
+                    if is_next_tried && !question.candidates.is_empty() {
+                        question.failure = (failure != Failure::NotFound).then_some(failure);
                         self.ask(place, now_ms, question);
                         continue;
                     }
-                    Err(format!("{}: {told}", told.code()))
+                    Err(format!("{}: {failure}", failure.code()))
                 }
             };
             question.lookup.complete(answer);

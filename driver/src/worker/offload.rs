@@ -18,7 +18,7 @@ pub(super) fn offload(work: Work) -> Result<(), Full> {
         threads: threads_max(),
         waiting: WORK_MAX,
     };
-    POOL.give(work, limits, || {
+    POOL.submit(work, limits, || {
         std::thread::Builder::new()
             .name("offload".to_owned())
             .spawn(serve)

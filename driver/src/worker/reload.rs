@@ -66,7 +66,7 @@ pub trait Reloads: EventLoop {
     fn sweeping(&mut self, key: Key, number: u64, ends: bool);
 
     /// Takes a configuration back that this thread has let go of.
-    fn give_back(&mut self, http: Arc<Http>);
+    fn release_config(&mut self, http: Arc<Http>);
 
     /// Does `steps` steps of the pending changes. A step costs about as much as a request.
     fn reload_some(&mut self, steps: usize) {
@@ -74,14 +74,14 @@ pub trait Reloads: EventLoop {
         while *steps > 0
             && let Some(mut change) = self.changes().waiting.pop_front()
         {
-            if !change.go_on(self, steps) {
+            if !change.resume(self, steps) {
                 self.changes().waiting.push_front(change);
             }
         }
         self.sweep_some(steps);
         self.changes().unprepare(steps);
         while let Some(http) = self.changes().take_unused(steps) {
-            self.give_back(http);
+            self.release_config(http);
         }
     }
 
@@ -231,7 +231,7 @@ impl<S> Changes<S> {
         while *steps > 0
             && let Some(mut old) = self.prepared.pop()
         {
-            old.let_go(steps);
+            old.release(steps);
             match *steps {
                 0 => self.prepared.push(old),
                 _ => self.older.push(old.http),
@@ -244,7 +244,7 @@ impl<S> Changes<S> {
         let unused = |older: &mut Rc<LocalHttp>| Rc::strong_count(older) == 1;
         let gone = self.older.extract_if(.., unused);
         self.unused.extend(gone.filter_map(Rc::into_inner));
-        self.unused.last_mut()?.let_go(steps);
+        self.unused.last_mut()?.release(steps);
         match *steps {
             0 => None,
             _ => self.unused.pop().map(|gone| gone.http),

@@ -225,7 +225,7 @@ impl<N: Net> Shared<N> {
 
     /// Takes back an exchange that was no request.
     pub fn drop_unlogged(&mut self, x: Box<Exchange>) {
-        self.pools.give_exchange(x, &self.generation.http);
+        self.pools.release_exchange(x, &self.generation.http);
     }
 }
 

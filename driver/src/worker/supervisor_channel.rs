@@ -28,7 +28,7 @@ impl Worker {
     }
 
     /// Takes the next message of the supervisor.
-    pub(super) fn hear(&mut self) {
+    pub(super) fn receive_message(&mut self) {
         self.reserve.release();
         match ToWorker::receive(&self.control) {
             Ok(Ok(message)) => self.handle_command(message),

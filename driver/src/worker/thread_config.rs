@@ -71,7 +71,7 @@ impl ThreadConfig {
     }
 
     /// Frees prepared settings, each port for one of `steps`; all are freed if some steps are left.
-    pub fn let_go(&mut self, steps: &mut usize) {
+    pub fn release(&mut self, steps: &mut usize) {
         while *steps > 0 && self.mux.pop().is_some() {
             self.h1.pop();
             *steps -= 1;

@@ -312,9 +312,9 @@ impl LocalHttp {
 
     /// Frees this thread's state as far as `steps` go; steps that remain mean that all of it is freed. For the owner
     /// of the last reference.
-    pub fn let_go(&mut self, steps: &mut usize) {
+    pub fn release(&mut self, steps: &mut usize) {
         if let Some(upstreams) = self.upstreams.get_mut() {
-            upstreams.let_go(steps);
+            upstreams.release(steps);
         }
     }
 }

@@ -100,7 +100,7 @@ pub struct NoServers;
 impl Connector for NoServers {
     fn call(&mut self, _: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
         let (ours, theirs) = attempt(request, waker, &WakeQueue::default(), 0);
-        theirs.tell(UpstreamEvent::Failed(UpstreamError {
+        theirs.deliver(UpstreamEvent::Failed(UpstreamError {
             failure: Failure::Socket {
                 call: "connect()",
                 errno: ENETUNREACH,

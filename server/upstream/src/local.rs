@@ -65,7 +65,7 @@ impl LocalGroups {
     }
 
     /// Frees groups, each of which costs one of `steps`; all of them if some are left.
-    pub fn let_go(&mut self, steps: &mut usize) {
+    pub fn release(&mut self, steps: &mut usize) {
         while *steps > 0 && self.groups.pop().is_some() {
             *steps -= 1;
         }

@@ -173,7 +173,7 @@ impl Spares {
     }
 
     /// Keeps the memory of an attempt for the next one, if the connection has dropped its side.
-    pub fn give(&mut self, watch: AttemptWatch) {
+    pub fn release(&mut self, watch: AttemptWatch) {
         let AttemptWatch(mut mailbox) = watch;
         let Some(unshared) = Rc::get_mut(&mut mailbox) else {
             return;
@@ -205,7 +205,7 @@ impl Spares {
     }
 
     /// Takes the memory of a response's head.
-    pub fn give_head(&mut self, head: Box<ResponseHead>) {
+    pub fn release_head(&mut self, head: Box<ResponseHead>) {
         if self.heads.len() < SPARES_MAX && head.arena.capacity() <= SPARE_BYTES {
             self.heads.push(head);
         }
@@ -414,7 +414,7 @@ impl UpstreamCall {
     }
 
     /// Delivers an event to the exchange, and wakes it.
-    pub fn tell(&self, event: UpstreamEvent) {
+    pub fn deliver(&self, event: UpstreamEvent) {
         let mut state = self.0.state.borrow_mut();
         match &event {
             UpstreamEvent::Data(chunk) => state.event_bytes += chunk.len(),
@@ -446,7 +446,7 @@ impl UpstreamCall {
     }
 
     /// Changes what is known of the attempt.
-    pub fn note(&self, change: impl FnOnce(&mut AttemptFacts)) {
+    pub fn record(&self, change: impl FnOnce(&mut AttemptFacts)) {
         change(&mut self.0.state.borrow_mut().facts);
     }
 
@@ -466,7 +466,7 @@ impl Drop for UpstreamCall {
         }
         let facts = state.facts;
         drop(state);
-        self.tell(UpstreamEvent::Failed(UpstreamError {
+        self.deliver(UpstreamEvent::Failed(UpstreamError {
             failure: Failure::Closed,
             sent_bytes: facts.sent_bytes,
             reused: facts.reused,

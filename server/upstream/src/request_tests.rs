@@ -80,8 +80,8 @@ fn the_exchange_is_woken_when_a_full_body_window_has_room() {
 fn events_wake_the_exchange_and_fill_the_window() {
     let (ours, theirs, queue) = mailbox();
     assert_eq!(theirs.window(), WINDOW_BYTES);
-    theirs.tell(UpstreamEvent::Upgraded);
-    theirs.tell(data(10));
+    theirs.deliver(UpstreamEvent::Upgraded);
+    theirs.deliver(data(10));
     assert_eq!(queue.take(), [EXCHANGE]);
     assert_eq!(theirs.window(), WINDOW_BYTES - 10);
     assert!(matches!(ours.next(), Some(UpstreamEvent::Upgraded)));
@@ -96,14 +96,14 @@ fn the_connection_is_woken_when_a_full_window_has_room_and_not_before() {
     let (ours, theirs, queue) = mailbox();
     ours.set_window(8);
     assert!(queue.is_empty());
-    theirs.tell(data(4));
-    theirs.tell(data(5));
+    theirs.deliver(data(4));
+    theirs.deliver(data(5));
     queue.take();
     assert_eq!(theirs.window(), 0, "more than the window came at once");
     assert!(is_data(ours.next(), 4));
     assert_eq!(queue.take(), [CONNECTION]);
     assert_eq!(theirs.window(), 3);
-    theirs.tell(data(3));
+    theirs.deliver(data(3));
     queue.take();
     ours.set_window(8);
     assert!(queue.is_empty(), "it is as full as before");
@@ -127,7 +127,7 @@ fn an_attempt_that_is_given_up_wakes_its_connection() {
 #[test]
 fn an_attempt_whose_connection_is_dropped_has_failed() {
     let (ours, theirs, queue) = mailbox();
-    theirs.note(|facts| facts.sent_bytes = 3);
+    theirs.record(|facts| facts.sent_bytes = 3);
     drop(theirs);
     assert_eq!(queue.take(), [EXCHANGE]);
     let Some(UpstreamEvent::Failed(error)) = ours.next() else {
@@ -151,7 +151,7 @@ fn an_attempt_that_has_ended_does_not_fail_when_its_connection_is_dropped() {
         }),
     ] {
         let (ours, theirs, _) = mailbox();
-        theirs.tell(last);
+        theirs.deliver(last);
         drop(theirs);
         assert!(ours.next().is_some());
         assert!(ours.next().is_none());
@@ -162,19 +162,19 @@ fn an_attempt_that_has_ended_does_not_fail_when_its_connection_is_dropped() {
 fn a_response_that_is_there_to_its_end_is_taken_at_once() {
     let mut to = VecDeque::new();
     let (ours, theirs, _) = mailbox();
-    theirs.tell(data(3));
+    theirs.deliver(data(3));
     assert_eq!(ours.take_whole(&mut to), None, "it has not ended");
-    theirs.tell(data(4));
-    theirs.tell(UpstreamEvent::End);
+    theirs.deliver(data(4));
+    theirs.deliver(UpstreamEvent::End);
     assert_eq!(ours.take_whole(&mut to), Some(7));
     assert_eq!(to.len(), 2);
     assert!(ours.next().is_none() && ours.take_whole(&mut to).is_none());
     assert_eq!(theirs.window(), WINDOW_BYTES);
 
     let (ours, theirs, _) = mailbox();
-    theirs.tell(data(3));
-    theirs.tell(UpstreamEvent::Trailers(Fields::default()));
-    theirs.tell(UpstreamEvent::End);
+    theirs.deliver(data(3));
+    theirs.deliver(UpstreamEvent::Trailers(Fields::default()));
+    theirs.deliver(UpstreamEvent::End);
     assert_eq!(ours.take_whole(&mut to), None, "trailers are told");
     assert!(is_data(ours.next(), 3));
 }
@@ -188,15 +188,15 @@ fn the_next_attempt_has_the_memory_of_one_that_nobody_looks_at() {
     spec.fields.push(b"a", b"b");
     let (ours, theirs) = spares.attempt(spec, waker.clone(), &queue, 1);
     let (watch, other) = (ours.watch(), ours.watch());
-    theirs.note(|facts| facts.sent_bytes = 9);
+    theirs.record(|facts| facts.sent_bytes = 9);
     theirs.attach(CONNECTION);
     ours.set_window(7);
-    theirs.tell(data(3));
-    theirs.tell(UpstreamEvent::End);
+    theirs.deliver(data(3));
+    theirs.deliver(UpstreamEvent::End);
     drop((ours, theirs));
-    spares.give(other);
+    spares.release(other);
     assert!(spares.mailboxes.is_empty(), "somebody looks at it");
-    spares.give(watch);
+    spares.release(watch);
     assert_eq!((spares.mailboxes.len(), spares.fields.len()), (1, 1));
     assert!(waker.is_orphan(), "it wakes nobody");
     let fields = spares.fields();
@@ -214,6 +214,6 @@ fn the_next_attempt_has_the_memory_of_one_that_nobody_looks_at() {
     assert_eq!(theirs.window(), WINDOW_BYTES);
     ours.end(None);
     assert!(queue.is_empty(), "it has no connection yet");
-    theirs.tell(UpstreamEvent::End);
+    theirs.deliver(UpstreamEvent::End);
     assert_eq!(queue.take(), [EXCHANGE]);
 }

@@ -487,7 +487,7 @@ impl Reloads for World {
         }
     }
 
-    fn give_back(&mut self, http: Arc<Http>) {
+    fn release_config(&mut self, http: Arc<Http>) {
         drop(http);
     }
 }

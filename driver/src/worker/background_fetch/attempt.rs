@@ -73,7 +73,7 @@ impl Attempt {
         };
         if let Some(current) = &mut self.current {
             let peer = current.peer;
-            let result = match current.response.hear(&current.request, to.peer) {
+            let result = match current.response.receive(&current.request, to.peer) {
                 Ok(None) => return Outcome::Pending,
                 Ok(Some(body)) => fetch.accept(&body, unix_s()).map_err(|text| (text, true)),
                 Err(text) => Err((text, false)),

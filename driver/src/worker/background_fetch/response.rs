@@ -31,7 +31,7 @@ impl Response {
     ///
     /// # Errors
     /// The text for the log, in nginx's words, with the server's role: there will be no body.
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         request: &UpstreamRequest,
         peer: &str,

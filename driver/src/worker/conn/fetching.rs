@@ -1,6 +1,6 @@
 //! A connection whose next bytes are of a file and not in the page cache.
 //!
-//! [`go_on`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
+//! [`resume`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
 //! Other connections have their turns meanwhile. From there on the file is read ahead of what is sent (`io::read_ahead`).
 //! The thread that serves reads for itself where `aio off` says so, where the pool's queue is full, and where a piece that
 //! was read is missing again, so that each wait ends in progress.
@@ -29,7 +29,7 @@ use crate::worker::transport;
 /// or has taken enough.
 #[cold]
 #[inline(never)]
-pub(super) fn go_on<N: Net>(
+pub(super) fn resume<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     at_missing: bool,
@@ -208,7 +208,7 @@ fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
             Ok(())
         }
         Err(error) => {
-            exchanges.note_failed_write();
+            exchanges.record_failed_write();
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &error);
             }

@@ -29,7 +29,7 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
         let Some(event) = h1.engine.event() else {
             return match started {
                 Some(x) => begin(c, sh, x, early),
-                None if !h1.exchanges.active.is_empty() => go_on(c, sh, early.fault),
+                None if !h1.exchanges.active.is_empty() => resume(c, sh, early.fault),
                 None => Ok(()),
             };
         };
@@ -118,7 +118,7 @@ fn end_discarding(h1: &mut H1State) {
 
 /// Continues an exchange whose body is there, or is broken.
 #[inline(never)]
-fn go_on<N: Net>(
+fn resume<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
     fault: Option<Fault>,

@@ -51,7 +51,7 @@ pub(super) fn receive<N: Net>(
     match result {
         Ok(()) => {
             choose_protocol(c, sh, &tls);
-            note_facts(c, sh, &mut tls);
+            record_facts(c, sh, &mut tls);
             c.transport = Transport::Tls(tls);
             Ok(Opened { plain, peer_closed })
         }
@@ -103,7 +103,7 @@ fn start<N: Net>(
     };
     // Without a name, a program that tries addresses would be a connection of the default server's arm.
     if is_named {
-        probe::named(c, sh, chosen.named);
+        probe::add_host_arm(c, sh, chosen.named);
     }
     // Of one server among many no cache has them; the request comes after the handshake.
     prefetch(&http.servers[chosen.certificate]);
@@ -157,7 +157,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
 }
 
 /// Notes what the handshake agreed on, once it is over.
-fn note_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
+fn record_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
     if tls.facts.is_none()
         && let Some(info) = tls.stream.session.info()
         && let Some(config) = &tls.config

@@ -90,7 +90,7 @@ fn settle_h1<N: Net>(
 #[inline(always)]
 fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
     if let State::Serving(Protocol::H1(h1)) = std::mem::replace(&mut c.state, next) {
-        sh.pools.give_h1(h1);
+        sh.pools.release_h1(h1);
     }
 }
 
@@ -466,7 +466,7 @@ pub(super) fn leave<N: Net>(
     }
     finish_all(&mut protocol, &mut c.probe, sh, by);
     if let Protocol::H1(h1) = protocol {
-        sh.pools.give_h1(h1);
+        sh.pools.release_h1(h1);
     }
     if outliving.is_empty() {
         return Disposition::Close;

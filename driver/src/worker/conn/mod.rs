@@ -14,6 +14,7 @@
 mod client;
 mod early_responses;
 mod ended;
+mod eviction_priority;
 mod exchanges;
 mod fetching;
 mod h1;
@@ -24,7 +25,6 @@ mod mux;
 mod outliving;
 mod probe;
 mod sniff;
-mod standing;
 mod state;
 mod tls;
 mod trace;
@@ -42,11 +42,11 @@ use sniff::receive;
 use state::{Closed, ClosedBy, State};
 use transport::write;
 
+pub use eviction_priority::EvictionPriority;
 pub use lifecycle::ENDED_MS;
 pub use probe::accepted;
 pub use probe::closed as end_probe;
 pub use probe::{add_cpu, look_at_arms};
-pub use standing::Standing;
 pub use state::Conn;
 pub(crate) use trace::write as debug;
 
@@ -104,7 +104,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
 
 /// Result of answering ahead of the rest of a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ahead {
+pub enum AnswerResult {
     /// Nothing: the turn is to do all.
     Nothing,
     /// The response to a request of HTTP/1 is made, as far as it can be.
@@ -118,14 +118,16 @@ pub enum Ahead {
 /// Answers the request of HTTP/1 that was read, ahead of the rest of the turn, unless there may be more to read. The kernel's
 /// timestamps of the response before may be what is to be read, and they complete its sample, which has to be complete before
 /// the next response is written. A connection of streams has many responses for one write by itself.
-pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Ahead {
+pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> AnswerResult {
     if c.flags.readable || c.state.h1().is_none() {
-        return Ahead::Nothing;
+        return AnswerResult::Nothing;
     }
     match turn(c, sh, Readiness::of_part(Part::Answer)) {
-        Disposition::Close => Ahead::End,
-        Disposition::Keep { .. } if sh.budget.get() < BODY_BUDGET_BYTES => Ahead::CostlyResponse,
-        Disposition::Keep { .. } => Ahead::Response,
+        Disposition::Close => AnswerResult::End,
+        Disposition::Keep { .. } if sh.budget.get() < BODY_BUDGET_BYTES => {
+            AnswerResult::CostlyResponse
+        }
+        Disposition::Keep { .. } => AnswerResult::Response,
     }
 }
 

@@ -106,12 +106,12 @@ fn begin<N: Net>(
     {
         // Nobody serves it here, or not now; the client may ask elsewhere or again.
         mux.engine.reset(stream, Reason::Refused);
-        sh.pools.give_head(head);
+        sh.pools.release_head(head);
         return Ok(());
     }
     let mut x = open_exchange(c, sh, is_hostless(&head))?;
     std::mem::swap(&mut x.head, &mut head);
-    sh.pools.give_head(head);
+    sh.pools.release_head(head);
     let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
         return Err(Closed);
     };

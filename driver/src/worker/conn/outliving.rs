@@ -44,7 +44,7 @@ impl Outliving {
     pub(super) fn run<N: Net>(&mut self, kept: &mut Kept, sh: &mut Shared<N>) {
         let mut at = 0;
         while let Some(x) = self.0.get_mut(at) {
-            if go_on(x, sh) {
+            if resume(x, sh) {
                 at += 1;
                 continue;
             }
@@ -64,7 +64,7 @@ impl Outliving {
 }
 
 /// Continues an exchange; false if it has ended.
-fn go_on<N: Net>(x: &mut Exchange, sh: &mut Shared<N>) -> bool {
+fn resume<N: Net>(x: &mut Exchange, sh: &mut Shared<N>) -> bool {
     match discard(x, &mut sh.ctx()) {
         // An internal redirect may have led to a location that does not ignore the end of the client.
         Discarded::Pending => outlives_client(x),

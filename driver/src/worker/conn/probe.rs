@@ -11,7 +11,7 @@ mod sampling;
 
 pub(super) use arm_figures::EndedBy;
 pub use arms::{add_cpu, look_at_arms};
-pub(super) use arms::{file_became_shorter, named};
+pub(super) use arms::{add_host_arm, file_became_shorter};
 pub(super) use kept::Kept;
 pub use points::{accepted, closed};
 pub(super) use points::{

@@ -113,12 +113,12 @@ pub(super) fn send_stamped<N: Net>(
     let records = buffers.records.filled();
     let stamped = records.get(..=before).unwrap_or(records);
     let mut taken = net.send_stamped(socket, &[IoSlice::new(stamped)])?;
-    let told = match taken {
+    let stamped = match taken {
         0 => StampedByte::Nothing,
         taken if taken == before + 1 => StampedByte::After(before as u64),
         _ => StampedByte::Another,
     };
-    if let StampedByte::After(_) = told {
+    if let StampedByte::After(_) = stamped {
         taken += net.send_bytes(socket, &records[taken..])?;
     }
     let mut sent = Sent::default();
@@ -128,5 +128,5 @@ pub(super) fn send_stamped<N: Net>(
     } else {
         sent.bytes = plain;
     }
-    Ok((sent, told))
+    Ok((sent, stamped))
 }

@@ -117,12 +117,12 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
             let at_missing =
                 left > 0 && c.flags.writable && sent.bytes < WRITE_BYTES && !is_handshaking;
             if at_missing || has_ahead {
-                fetching::go_on(c, sh, at_missing)?;
+                fetching::resume(c, sh, at_missing)?;
             }
             Ok(c.flags.writable && more && !is_handshaking)
         }
         Err(e) => {
-            exchanges.note_failed_write();
+            exchanges.record_failed_write();
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &e);
             }

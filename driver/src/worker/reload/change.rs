@@ -69,7 +69,7 @@ impl<S> Change<S> {
     }
 
     /// Continues for at most `steps` steps; true if the change is made.
-    pub(super) fn go_on<L: Reloads<Setup = S>>(&mut self, at: &mut L, steps: &mut usize) -> bool {
+    pub(super) fn resume<L: Reloads<Setup = S>>(&mut self, at: &mut L, steps: &mut usize) -> bool {
         while *steps > 0 && self.stage != Stage::Done {
             match self.stage {
                 Stage::Begin => self.begin(at),

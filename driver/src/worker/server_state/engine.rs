@@ -240,10 +240,10 @@ impl Engine {
     #[inline(always)] // A call moves each event once more.
     pub(crate) fn event(&mut self) -> Option<Event> {
         match self {
-            Self::Http1(client) => told(client.event()?, http1_failure),
-            Self::Cgi(client) => told(client.event()?, cgi_failure),
-            Self::FastCgi(client) => told(client.event()?, fastcgi_failure),
-            Self::Memcached(client) => told(client.event()?, memcached_failure),
+            Self::Http1(client) => to_event(client.event()?, http1_failure),
+            Self::Cgi(client) => to_event(client.event()?, cgi_failure),
+            Self::FastCgi(client) => to_event(client.event()?, fastcgi_failure),
+            Self::Memcached(client) => to_event(client.event()?, memcached_failure),
             // They have streams: `http2::stream_event`.
             Self::Http2(_) => None,
         }
@@ -269,7 +269,7 @@ impl Engine {
 
 /// An engine's event, if it is one for the exchange or its end.
 #[inline]
-fn told<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Option<Event> {
+fn to_event<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Option<Event> {
     Some(Event::Upstream(match event {
         client::Event::Interim { head, .. } => UpstreamEvent::Interim(head),
         client::Event::Head { head, size, .. } => UpstreamEvent::Head(head, size.wire_bytes),

@@ -146,7 +146,7 @@ impl Engine {
                     (stream, UpstreamEvent::Trailers(fields))
                 }
                 client::Event::End { stream, .. } => (stream, UpstreamEvent::End),
-                client::Event::Reset { stream, code } => return Some(lost(stream, code)),
+                client::Event::Reset { stream, code } => return Some(reset_event(stream, code)),
                 client::Event::Malformed { stream, what } => {
                     return Some(StreamEvent::Lost {
                         stream,
@@ -176,7 +176,7 @@ impl Engine {
 }
 
 /// A stream that the server has reset.
-fn lost(stream: u32, code: u32) -> StreamEvent {
+fn reset_event(stream: u32, code: u32) -> StreamEvent {
     let text = format!("upstream reset the stream with error {code}");
     StreamEvent::Lost {
         stream,

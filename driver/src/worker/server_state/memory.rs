@@ -70,7 +70,7 @@ impl ServerMemory {
     }
 
     /// Lets go of the requests, and keeps the memory; an engine with streams is of one connection alone.
-    pub(crate) fn give(&mut self, mut active: Box<ActiveConn>) {
+    pub(crate) fn release(&mut self, mut active: Box<ActiveConn>) {
         match &mut active.requests {
             Requests::One(one) => drop((one.take_call(), one.last_of.take())),
             Requests::Queue(_) | Requests::Streams(_) => return,

@@ -57,7 +57,7 @@ pub(crate) enum Receiving {
     /// The server has ended its side of the tunnel.
     TunnelEnded,
     /// The server has ended its side before it said anything: a reset may follow, until then.
-    Unanswered {
+    AwaitingReset {
         /// Monotonic milliseconds.
         until_ms: u64,
     },
@@ -77,7 +77,7 @@ pub(crate) struct Queue {
     pub(crate) read_ms: u64,
     /// Bytes received, and the part of them that belongs to delivered answers.
     pub(crate) received_bytes: u64,
-    pub(crate) told_bytes: u64,
+    pub(crate) delivered_bytes: u64,
     /// Length of the answer being delivered.
     pub(crate) answer_bytes: u64,
 }

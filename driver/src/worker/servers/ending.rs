@@ -38,15 +38,15 @@ pub(super) fn finish<N: Net>(
     let mut disposition = Disposition::Close;
     match requests {
         Requests::One(one) => {
-            one.call().note(end);
+            one.call().record(end);
             match ending {
-                Ending::GivenUp | Ending::AskAgain => {}
-                Ending::Failed(failure) if is_asked_again(one, &failure) => {
-                    queue::ask_again_last(io, one, sh);
+                Ending::GivenUp | Ending::Retry => {}
+                Ending::Failed(failure) if is_retried(one, &failure) => {
+                    queue::retry_last(io, one, sh);
                 }
                 Ending::Complete => {
                     if wanted && one.response != Receiving::TunnelEnded {
-                        one.call().tell(UpstreamEvent::End);
+                        one.call().deliver(UpstreamEvent::End);
                     }
                     let is_sent = one.request == Sending::Sent;
                     if is_sent && io.out.is_empty() && is_reusable(&mut c.link, io, sh) {
@@ -58,7 +58,7 @@ pub(super) fn finish<N: Net>(
                 Ending::Failed(failure) => {
                     let untouched =
                         one.sent_bytes == 0 || is_untouched(&mut c.link, io, one, sh, &failure);
-                    one.call().tell(UpstreamEvent::Failed(UpstreamError {
+                    one.call().deliver(UpstreamEvent::Failed(UpstreamError {
                         failure,
                         sent_bytes: one.sent_bytes,
                         reused: io.reused,
@@ -69,10 +69,10 @@ pub(super) fn finish<N: Net>(
         }
         Requests::Queue(queue) => {
             for queued in &queue.requests {
-                queued.call.note(end);
+                queued.call.record(end);
             }
             match ending {
-                Ending::AskAgain => queue::ask_again(io, queue, sh),
+                Ending::Retry => queue::retry(io, queue, sh),
                 Ending::Failed(failure) => queue::fail(io, queue, &failure),
                 Ending::GivenUp | Ending::Complete => {}
             }
@@ -88,7 +88,7 @@ pub(super) fn finish<N: Net>(
             }
         }
     }
-    sh.attempts.give(active);
+    sh.attempts.release(active);
     disposition
 }
 
@@ -113,7 +113,7 @@ fn park<S>(c: &mut ServerConn<S>, active: &ActiveConn, now_ms: u64) -> Dispositi
 }
 
 /// Whether the last request of a queue has failed without a head: those before it may be the reason.
-fn is_asked_again(one: &Attempt, failure: &Failure) -> bool {
+fn is_retried(one: &Attempt, failure: &Failure) -> bool {
     let is_last = one.last_of.is_some() && one.response == Receiving::Head;
     is_last && *failure != Failure::TimedOut
 }
@@ -151,7 +151,7 @@ fn is_untouched<N: Net>(
     let is_reset_after_end = matches!(failure, Failure::Socket { errno: EPIPE, .. });
     let unanswered = matches!(
         one.response,
-        Receiving::Nothing | Receiving::Unanswered { .. }
+        Receiving::Nothing | Receiving::AwaitingReset { .. }
     );
     if !io.reused || !unanswered || !is_reset_after_end {
         return false;
@@ -176,10 +176,10 @@ pub(super) fn expire<N: Net>(
             match requests {
                 Requests::One(one) => Err(Ending::Failed(match one.response {
                     // No reset has come.
-                    Receiving::Unanswered { .. } => Failure::Closed,
+                    Receiving::AwaitingReset { .. } => Failure::Closed,
                     _ => Failure::TimedOut,
                 })),
-                Requests::Queue(queue) if queue.is_late(io, now_ms) => Err(Ending::AskAgain),
+                Requests::Queue(queue) if queue.is_late(io, now_ms) => Err(Ending::Retry),
                 Requests::Queue(_) => Err(Ending::Failed(Failure::TimedOut)),
                 Requests::Streams(streams) => streams::expire(&c.link, io, streams, now_ms),
             }
@@ -210,7 +210,7 @@ pub(super) fn deadline<S>(c: &ServerConn<S>) -> u64 {
 }
 
 fn one_deadline<S>(link: &Link<S>, io: &Io, one: &Attempt) -> u64 {
-    if let Receiving::Unanswered { until_ms } = one.response {
+    if let Receiving::AwaitingReset { until_ms } = one.response {
         return until_ms;
     }
     let mut deadline_ms = one.call().wake_at_ms().unwrap_or(u64::MAX);
@@ -221,7 +221,7 @@ fn one_deadline<S>(link: &Link<S>, io: &Io, one: &Attempt) -> u64 {
     let awaits = match one.response {
         Receiving::Nothing | Receiving::Head => one.request == Sending::Sent,
         Receiving::Body(_) | Receiving::Tunnel => true,
-        Receiving::TunnelEnded | Receiving::Unanswered { .. } => false,
+        Receiving::TunnelEnded | Receiving::AwaitingReset { .. } => false,
     };
     if awaits && one.call().window() > 0 {
         deadline_ms = deadline_ms.min(one.read_ms.saturating_add(io.timeouts.read_ms));

@@ -70,7 +70,7 @@ pub fn begin<N: Net>(
     c.link.requests = c.link.requests.saturating_add(1);
     let connected_ms = established.then_some(now_ms);
     call.attach(key);
-    call.note(|facts| {
+    call.record(|facts| {
         facts.reused = reused;
         facts.connected_ms = connected_ms;
     });
@@ -137,7 +137,7 @@ fn begin_streams<N: Net>(
         Ok(()) => join(c, sh, group),
         Err(fault) => {
             for call in group.calls() {
-                call.tell(UpstreamEvent::Failed(UpstreamError {
+                call.deliver(UpstreamEvent::Failed(UpstreamError {
                     failure: of_tls(&fault),
                     sent_bytes: 0,
                     reused: false,

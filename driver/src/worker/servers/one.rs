@@ -87,12 +87,12 @@ pub(super) fn take_input(
 ) -> Result<(), Ending> {
     a.read_ms = now_ms;
     let read = buffer.len() as u64;
-    a.call().note(|facts| facts.received_bytes += read);
+    a.call().record(|facts| facts.received_bytes += read);
     if a.response == Receiving::Nothing {
         a.response = Receiving::Head;
     }
     io.engine.receive(buffer);
-    tell(io, a, now_ms)
+    deliver(io, a, now_ms)
 }
 
 /// Acknowledges a part of a response, once: a server that sends small pieces without TCP_NODELAY
@@ -119,12 +119,12 @@ fn receive_eof<N: Net>(
             if known.is_none_or(|acknowledged| acknowledged > link.sent_before) {
                 return Err(Ending::Failed(Failure::Closed));
             }
-            a.response = Receiving::Unanswered {
+            a.response = Receiving::AwaitingReset {
                 until_ms: now_ms.saturating_add(RESET_WAIT_MS),
             };
-            unanswered(link, sh)
+            take_reset(link, sh)
         }
-        Receiving::Unanswered { .. } => unanswered(link, sh),
+        Receiving::AwaitingReset { .. } => take_reset(link, sh),
         Receiving::Nothing | Receiving::Head if io.unwritable.is_some() => {
             Err(Ending::Failed(Failure::Socket {
                 call: WRITE_CALL,
@@ -133,13 +133,13 @@ fn receive_eof<N: Net>(
         }
         _ => {
             io.engine.receive_eof(link.transport.is_whole());
-            tell(io, a, now_ms)
+            deliver(io, a, now_ms)
         }
     }
 }
 
 /// Looks whether the reset has come.
-fn unanswered<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
+fn take_reset<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) -> Result<(), Ending> {
     match sh.net.take_error(&mut link.socket) {
         Some(error) => Err(Ending::failed("recv()", &error)),
         None => Ok(()),
@@ -147,7 +147,7 @@ fn unanswered<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) -> Result<
 }
 
 /// Sends received events to the exchange.
-pub(super) fn tell(io: &mut Io, a: &mut Attempt, now_ms: u64) -> Result<(), Ending> {
+pub(super) fn deliver(io: &mut Io, a: &mut Attempt, now_ms: u64) -> Result<(), Ending> {
     while let Some(event) = io.engine.event() {
         let event = match event {
             Event::Upstream(event) => event,
@@ -155,7 +155,7 @@ pub(super) fn tell(io: &mut Io, a: &mut Attempt, now_ms: u64) -> Result<(), Endi
         };
         match &event {
             UpstreamEvent::Head(head, _) => {
-                a.call().note(|facts| facts.head_ms = Some(now_ms));
+                a.call().record(|facts| facts.head_ms = Some(now_ms));
                 a.response = Receiving::Body(body_left(head));
             }
             UpstreamEvent::Data(chunk) => {
@@ -169,12 +169,12 @@ pub(super) fn tell(io: &mut Io, a: &mut Attempt, now_ms: u64) -> Result<(), Endi
             }
             UpstreamEvent::End if a.response == Receiving::Tunnel => {
                 a.response = Receiving::TunnelEnded;
-                a.call().note(|facts| facts.ended_ms = Some(now_ms));
+                a.call().record(|facts| facts.ended_ms = Some(now_ms));
             }
             UpstreamEvent::End => return Err(Ending::Complete),
             _ => {}
         }
-        a.call().tell(event);
+        a.call().deliver(event);
     }
     Ok(())
 }
@@ -207,7 +207,7 @@ pub(super) fn write<N: Net>(
         Flushed::Bytes(0) => {}
         Flushed::Bytes(bytes) => {
             a.sent_bytes += bytes;
-            a.call().note(|facts| facts.sent_bytes += bytes);
+            a.call().record(|facts| facts.sent_bytes += bytes);
             if a.response == Receiving::Tunnel {
                 // A tunnel is in use while either side sends.
                 a.read_ms = now_ms;
@@ -217,7 +217,7 @@ pub(super) fn write<N: Net>(
     if a.request == Sending::Queued && link::is_flushed(link, io) {
         a.request = Sending::Sent;
         a.read_ms = now_ms;
-        a.call().note(|facts| {
+        a.call().record(|facts| {
             facts.sent_ms.get_or_insert(now_ms);
         });
         if matches!(a.response, Receiving::Tunnel | Receiving::TunnelEnded) {

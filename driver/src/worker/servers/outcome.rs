@@ -14,7 +14,7 @@ pub(super) enum Ending {
     /// It has failed.
     Failed(Failure),
     /// Requests of a queue are asked again, each alone.
-    AskAgain,
+    Retry,
 }
 
 impl Ending {

@@ -6,7 +6,7 @@
 //! last request begins, the connection is like any other ([`Requests::One`]).
 //!
 //! No request fails by another one. Requests without an answer are repeated, each on a connection of its own
-//! ([`Ending::AskAgain`]), in four cases: the server breaks the protocol, closes the connection, announces too long an
+//! ([`Ending::Retry`]), in four cases: the server breaks the protocol, closes the connection, announces too long an
 //! answer, or is slower than [`LATE_MS`]. For a second, its connections then have one request at a time.
 //! Events that concern all of them, a timeout or a connection that cannot be made, go to each.
 //!
@@ -54,7 +54,7 @@ pub(super) fn join<N: Net>(
         let joins = u64::from(link.requests) < requests_max && io.engine.pipeline(&spec);
         call.put_head_back(spec);
         if !joins {
-            ask_alone(sh, &route, call);
+            dial_alone(sh, &route, call);
             continue;
         }
         if let Some(head) = sh.dialer.spares.head() {
@@ -63,7 +63,7 @@ pub(super) fn join<N: Net>(
         io.engine.transmit(&mut io.out);
         link.requests = link.requests.saturating_add(1);
         call.attach(key);
-        call.note(|own| (own.reused, own.connected_ms) = (io.reused, connected_ms));
+        call.record(|own| (own.reused, own.connected_ms) = (io.reused, connected_ms));
         let bytes = io.out.len() - before;
         behind.push_back(Queued {
             call,
@@ -91,13 +91,13 @@ pub(super) fn join<N: Net>(
         sent_bytes: 0,
         read_ms: first.read_ms,
         received_bytes: 0,
-        told_bytes: 0,
+        delivered_bytes: 0,
         answer_bytes: 0,
     }));
 }
 
 /// Begins an attempt anew on a connection that it has for itself.
-fn ask_alone<N: Net>(sh: &mut Shared<N>, route: &Route, call: UpstreamCall) {
+fn dial_alone<N: Net>(sh: &mut Shared<N>, route: &Route, call: UpstreamCall) {
     sh.dialer.calls.push(Dial {
         route: route.clone(),
         call,
@@ -132,7 +132,7 @@ fn receive<N: Net>(
         return Ok(false);
     };
     if io.unwritable.is_some() {
-        return Err(Ending::AskAgain);
+        return Err(Ending::Retry);
     }
     if !link.flags.readable {
         return Ok(false);
@@ -143,7 +143,7 @@ fn receive<N: Net>(
             return Ok(false);
         }
         Ok(input) if input.bytes > 0 => input,
-        Ok(_) | Err(_) => return Err(Ending::AskAgain),
+        Ok(_) | Err(_) => return Err(Ending::Retry),
     };
     sh.files.input_received();
     link.flags.readable = !input.is_all || link.flags.hung_up;
@@ -151,13 +151,13 @@ fn receive<N: Net>(
     queue.read_ms = now_ms;
     queue.received_bytes += input.bytes as u64;
     io.engine.receive(&mut sh.attempts.buffer);
-    let told = queue.tell(io, now_ms);
-    let rest = queue.received_bytes - queue.told_bytes;
+    let delivered = queue.deliver(io, now_ms);
+    let rest = queue.received_bytes - queue.delivered_bytes;
     let is_early = rest > 0 && queue.requests[0].left > 0;
     let is_last = queue.requests.len() == 1 && rest > 0;
-    told?;
+    delivered?;
     if is_early {
-        return Err(Ending::AskAgain);
+        return Err(Ending::Retry);
     }
     if is_last {
         promote(link, io, requests, rest, now_ms)?;
@@ -169,33 +169,33 @@ fn receive<N: Net>(
 
 impl Queue {
     /// Delivers the answers that are there, but for that of the last request.
-    fn tell(&mut self, io: &mut Io, now_ms: u64) -> Result<(), Ending> {
+    fn deliver(&mut self, io: &mut Io, now_ms: u64) -> Result<(), Ending> {
         while self.requests.len() > 1 {
             let event = match io.engine.event() {
                 None => return Ok(()),
-                Some(Event::Failed(_)) => return Err(Ending::AskAgain),
+                Some(Event::Failed(_)) => return Err(Ending::Retry),
                 Some(Event::Upstream(event)) => event,
             };
             let Queued { call, left, .. } = &self.requests[0];
             if *left > 0 {
                 // A server cannot have answered a request that was not sent.
-                return Err(Ending::AskAgain);
+                return Err(Ending::Retry);
             }
             let is_end = matches!(event, UpstreamEvent::End);
             if let UpstreamEvent::Head(head, bytes) = &event {
                 self.answer_bytes = engine::answer_bytes(head, *bytes);
-                call.note(|facts| facts.head_ms = Some(now_ms));
+                call.record(|facts| facts.head_ms = Some(now_ms));
             }
             if is_end {
                 let bytes = self.answer_bytes;
-                self.told_bytes += bytes;
-                call.note(|facts| {
+                self.delivered_bytes += bytes;
+                call.record(|facts| {
                     facts.received_bytes += bytes;
                     facts.ended_ms = Some(now_ms);
                 });
             }
             if !call.is_given_up() {
-                call.tell(event);
+                call.deliver(event);
             }
             if is_end {
                 self.requests.pop_front();
@@ -205,12 +205,12 @@ impl Queue {
     }
 
     /// Notes that the socket took bytes of the requests, for each its own.
-    fn note_sent(&mut self, mut bytes: u64) {
+    fn record_sent(&mut self, mut bytes: u64) {
         self.sent_bytes += bytes;
         for queued in &mut self.requests {
             let taken = bytes.min(queued.left);
             (bytes, queued.left) = (bytes - taken, queued.left - taken);
-            queued.call.note(|facts| facts.sent_bytes += taken);
+            queued.call.record(|facts| facts.sent_bytes += taken);
         }
     }
 
@@ -242,14 +242,14 @@ fn write<N: Net>(
     match link::flush(link, io, sh, may_be_alone)? {
         Flushed::Broken => return Ok(true),
         Flushed::Bytes(0) => {}
-        Flushed::Bytes(bytes) => queue.note_sent(bytes),
+        Flushed::Bytes(bytes) => queue.record_sent(bytes),
     }
     if !queue.is_sent && link::is_flushed(link, io) {
         let now_ms = sh.clock.mono_ms;
         queue.is_sent = true;
         (queue.sent_ms, queue.read_ms) = (now_ms, now_ms);
         for queued in &queue.requests {
-            queued.call.note(|facts| {
+            queued.call.record(|facts| {
                 facts.sent_ms.get_or_insert(now_ms);
             });
         }
@@ -271,7 +271,7 @@ fn promote<S>(
     let Some(last) = queue.requests.pop_front() else {
         return Ok(());
     };
-    last.call.note(|facts| facts.received_bytes += rest);
+    last.call.record(|facts| facts.received_bytes += rest);
     // The requests before it are answered.
     link.sent_before += queue.sent_bytes.saturating_sub(last.bytes);
     let request = match queue.is_sent {
@@ -282,38 +282,38 @@ fn promote<S>(
     attempt.sent_bytes = last.bytes;
     attempt.response = Receiving::Head;
     attempt.last_of = Some(Box::new(queue.route.clone()));
-    let told = one::tell(io, &mut attempt, now_ms);
+    let delivered = one::deliver(io, &mut attempt, now_ms);
     *requests = Requests::One(attempt);
-    told
+    delivered
 }
 
 /// Asks requests without an answer again, each alone; the connection is of no further use.
-pub(super) fn ask_again<N: Net>(io: &Io, queue: &mut Queue, sh: &mut Shared<N>) {
+pub(super) fn retry<N: Net>(io: &Io, queue: &mut Queue, sh: &mut Shared<N>) {
     sh.attempts.pause(io.pool, &io.addr, sh.clock.mono_ms);
     for queued in queue.requests.drain(..) {
-        again(sh, &queue.route, queued.call);
+        redial(sh, &queue.route, queued.call);
     }
 }
 
 /// Asks the last request of a queue again.
-pub(super) fn ask_again_last<N: Net>(io: &Io, last: &mut Attempt, sh: &mut Shared<N>) {
+pub(super) fn retry_last<N: Net>(io: &Io, last: &mut Attempt, sh: &mut Shared<N>) {
     sh.attempts.pause(io.pool, &io.addr, sh.clock.mono_ms);
     if let (Some(route), Some(call)) = (last.last_of.take(), last.take_call()) {
-        again(sh, &route, call);
+        redial(sh, &route, call);
     }
 }
 
-fn again<N: Net>(sh: &mut Shared<N>, route: &Route, call: UpstreamCall) {
+fn redial<N: Net>(sh: &mut Shared<N>, route: &Route, call: UpstreamCall) {
     if !call.is_given_up() {
-        call.note(|facts| (facts.sent_ms, facts.ended_ms) = (None, None));
-        ask_alone(sh, route, call);
+        call.record(|facts| (facts.sent_ms, facts.ended_ms) = (None, None));
+        dial_alone(sh, route, call);
     }
 }
 
 /// Fails all requests.
 pub(super) fn fail(io: &Io, queue: &Queue, failure: &Failure) {
     for queued in &queue.requests {
-        queued.call.tell(UpstreamEvent::Failed(UpstreamError {
+        queued.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure: failure.clone(),
             sent_bytes: queue.sent_bytes,
             reused: io.reused,

@@ -58,7 +58,7 @@ pub(super) fn add<N: Net>(
     // Its bytes are told from those of other streams by their place.
     io.engine.transmit(&mut io.out);
     let end = streams.taken_bytes + io.out.len();
-    call.note(|facts| {
+    call.record(|facts| {
         facts.reused = reused;
         facts.connected_ms = connected_ms;
     });
@@ -68,7 +68,7 @@ pub(super) fn add<N: Net>(
                 owner: streams.owner,
                 stream: id,
             });
-            call.note(|facts| facts.sent_bytes += end - begin);
+            call.record(|facts| facts.sent_bytes += end - begin);
             streams.woken.push(id);
             streams.open.push(Stream {
                 id,
@@ -85,7 +85,7 @@ pub(super) fn add<N: Net>(
                 reused,
             });
         }
-        Err(why) => call.tell(UpstreamEvent::Failed(UpstreamError {
+        Err(why) => call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure: Failure::Unsendable(why),
             sent_bytes: 0,
             reused,
@@ -197,14 +197,14 @@ impl Streams {
         let stream = &mut self.open[at];
         stream.read_ms = now_ms;
         match &event {
-            UpstreamEvent::Head(_, bytes) => stream.call.note(|facts| {
+            UpstreamEvent::Head(_, bytes) => stream.call.record(|facts| {
                 facts.head_ms = Some(now_ms);
                 facts.received_bytes += bytes;
             }),
             UpstreamEvent::Data(chunk) => {
                 stream.unconsumed += chunk.len();
                 let bytes = chunk.len();
-                stream.call.note(|facts| facts.received_bytes += bytes);
+                stream.call.record(|facts| facts.received_bytes += bytes);
                 // The window opens in this pass if the exchange has room.
                 self.woken.push(id);
             }
@@ -215,12 +215,12 @@ impl Streams {
                     io.engine.cancel(id);
                 }
                 end(&stream.call, now_ms);
-                stream.call.tell(event);
+                stream.call.deliver(event);
                 return Ok(());
             }
             _ => {}
         }
-        stream.call.tell(event);
+        stream.call.deliver(event);
         Ok(())
     }
 
@@ -247,7 +247,7 @@ impl Stream {
             false => self.end - self.begin,
         };
         end(&self.call, now_ms);
-        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+        self.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure,
             sent_bytes,
             reused: io.reused || self.reused,
@@ -257,7 +257,7 @@ impl Stream {
 }
 
 fn end(call: &UpstreamCall, now_ms: u64) {
-    call.note(|facts| {
+    call.record(|facts| {
         facts.ended_ms.get_or_insert(now_ms);
     });
 }
@@ -314,7 +314,7 @@ fn write<N: Net>(
         if stream.request == Sending::Queued && !stream.is_held && is_gone {
             stream.request = Sending::Sent;
             stream.read_ms = now_ms;
-            stream.call.note(|facts| {
+            stream.call.record(|facts| {
                 facts.sent_ms.get_or_insert(now_ms);
             });
         }

@@ -66,7 +66,7 @@ fn connecting<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resu
     active.io.since_ms = now_ms;
     begin_waiting(&mut active, now_ms);
     for call in active.requests.calls() {
-        call.note(|facts| facts.connected_ms = Some(now_ms));
+        call.record(|facts| facts.connected_ms = Some(now_ms));
     }
     c.state = connected(link, active);
     Ok(true)
@@ -100,7 +100,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
         return Ok(false);
     };
     let io = &mut active.io;
-    let read = link.flags.readable && hear_handshake(link, io, sh)?;
+    let read = link.flags.readable && receive_handshake(link, io, sh)?;
     let Transport::Tls(tls) = &mut link.transport else {
         return Err(Ending::GivenUp);
     };
@@ -136,7 +136,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
 }
 
 /// Reads once, and passes the bytes to the handshake; plaintext stays in the thread's buffer.
-fn hear_handshake<N: Net>(
+fn receive_handshake<N: Net>(
     link: &mut Link<N::Socket>,
     io: &mut Io,
     sh: &mut Shared<N>,

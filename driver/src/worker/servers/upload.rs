@@ -38,7 +38,7 @@ pub(super) fn feed<N: Net>(io: &mut Io, streams: &mut Streams, at: usize, sh: &m
     if bytes > 0 {
         stream.end = streams.taken_bytes + io.out.len();
         stream.wrote_ms = sh.clock.mono_ms;
-        stream.call.note(|facts| facts.sent_bytes += bytes);
+        stream.call.record(|facts| facts.sent_bytes += bytes);
     }
     if let Some(failure) = failed {
         let id = stream.id;

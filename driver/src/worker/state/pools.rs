@@ -34,7 +34,7 @@ impl Pools {
 
     /// Takes back the state of a connection of HTTP/1, without exchanges.
     #[inline]
-    pub(crate) fn give_h1(&mut self, h1: Box<H1State>) {
+    pub(crate) fn release_h1(&mut self, h1: Box<H1State>) {
         if self.h1_states.len() < POOL_MAX {
             self.h1_states.push(h1);
         }
@@ -42,7 +42,7 @@ impl Pools {
 
     /// Takes back the memory of a head.
     #[inline]
-    pub(crate) fn give_head(&mut self, head: Box<RequestHead>) {
+    pub(crate) fn release_head(&mut self, head: Box<RequestHead>) {
         if self.heads.len() < HEADS_MAX && head.arena.capacity() <= HEAD_BYTES {
             self.heads.push(head);
         }
@@ -56,7 +56,7 @@ impl Pools {
 
     /// Takes back an exchange; it refers to `http` from here on.
     #[inline]
-    pub(crate) fn give_exchange(&mut self, mut x: Box<Exchange>, http: &Rc<LocalHttp>) {
+    pub(crate) fn release_exchange(&mut self, mut x: Box<Exchange>, http: &Rc<LocalHttp>) {
         if self.exchanges.len() < POOL_MAX {
             x.clear_reply();
             x.route.http = Rc::clone(http);

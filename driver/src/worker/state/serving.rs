@@ -324,7 +324,7 @@ impl Exchanges {
 
     /// A write has failed: bytes that left before the error count as sent. Over TLS so do those of its records.
     #[cold]
-    pub(crate) fn note_failed_write(&mut self) {
+    pub(crate) fn record_failed_write(&mut self) {
         self.sent = self.sent.max(self.unsent().start);
     }
 

@@ -168,7 +168,7 @@ impl Thread {
             Some(EMFILE | ENFILE) if self.close_what_is_spare() => true,
             _ => {
                 let reason = sys::os_error(error);
-                self.tell(Level::Crit, format_args!("accept4() failed ({reason})"));
+                self.log_full(Level::Crit, format_args!("accept4() failed ({reason})"));
                 self.rest();
                 false
             }
@@ -187,7 +187,7 @@ impl Thread {
         }
         let most = self.setup.worker_connections;
         let text = format_args!("{most} worker_connections are not enough");
-        self.tell(Level::Alert, text);
+        self.log_full(Level::Alert, text);
         false
     }
 
@@ -201,7 +201,7 @@ impl Thread {
     }
 
     /// A connection has ended: another may take its place.
-    pub(super) fn freed(&mut self) {
+    pub(super) fn connection_closed(&mut self) {
         self.tight = false;
         if matches!(self.accepting, Accepting::NotBefore(_)) {
             self.listen();
@@ -228,11 +228,11 @@ impl Thread {
         let how = if made { ", reusing connections" } else { "" };
         if lacks_descriptors {
             let text = format_args!("open files are not enough{how}");
-            self.tell(Level::Warn, text);
+            self.log_full(Level::Warn, text);
         } else {
             let most = self.setup.worker_connections;
             let text = format_args!("{most} worker_connections are not enough{how}");
-            self.tell(Level::Warn, text);
+            self.log_full(Level::Warn, text);
         }
         if !made {
             self.refuse_late(port);
@@ -242,10 +242,10 @@ impl Thread {
     }
 
     /// Says, once a second at most, that there is no room.
-    fn tell(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
+    fn log_full(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         let now_ms = self.shared.clock.mono_ms;
-        if now_ms >= self.told_full_ms {
-            self.told_full_ms = now_ms + 1000;
+        if now_ms >= self.log_full_after_ms {
+            self.log_full_after_ms = now_ms + 1000;
             self.setup.log.write(level, text);
         }
     }

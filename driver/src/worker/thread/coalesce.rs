@@ -43,7 +43,7 @@ impl Coalescing {
 
     /// Takes note of the events of a turn and of the connections to servers that are in use.
     #[inline]
-    pub(super) fn note(&mut self, now_ms: u64, events: usize, in_use: usize) {
+    pub(super) fn record(&mut self, now_ms: u64, events: usize, in_use: usize) {
         self.last_events = events as u64;
         self.events += events as u64;
         self.in_use = self.in_use.max(in_use as u64);
@@ -90,7 +90,7 @@ mod tests {
         let mut coalescing = Coalescing::new(0);
         for ms in 0..=WINDOW_MS {
             for _ in 0..events_a_ms {
-                coalescing.note(ms, 1, in_use);
+                coalescing.record(ms, 1, in_use);
             }
         }
         coalescing
@@ -128,16 +128,16 @@ mod tests {
     #[test]
     fn a_turn_with_enough_events_is_followed_by_the_next_at_once() {
         let mut coalescing = after(64, 64);
-        coalescing.note(WINDOW_MS, ENOUGH_EVENTS as usize, 64);
+        coalescing.record(WINDOW_MS, ENOUGH_EVENTS as usize, 64);
         assert_eq!(coalescing.delay(), None);
-        coalescing.note(WINDOW_MS, ENOUGH_EVENTS as usize - 1, 64);
+        coalescing.record(WINDOW_MS, ENOUGH_EVENTS as usize - 1, 64);
         assert!(coalescing.delay().is_some());
     }
 
     #[test]
     fn a_quiet_window_ends_the_delay() {
         let mut coalescing = after(64, 64);
-        coalescing.note(2 * WINDOW_MS, 1, 64);
+        coalescing.record(2 * WINDOW_MS, 1, 64);
         assert_eq!(coalescing.delay(), None);
         assert_eq!(delay_us(u64::MAX, u64::MAX, u64::MAX), 0);
         assert_eq!(delay_us(0, 0, 0), 0);
@@ -147,10 +147,10 @@ mod tests {
     fn windows_begin_where_the_last_one_ended() {
         let mut coalescing = after(64, 64);
         for ms in WINDOW_MS..2 * WINDOW_MS {
-            coalescing.note(ms, 1, 64);
+            coalescing.record(ms, 1, 64);
             assert!(coalescing.delay().is_some(), "the window is not whole");
         }
-        coalescing.note(2 * WINDOW_MS, 1, 64);
+        coalescing.record(2 * WINDOW_MS, 1, 64);
         assert_eq!(coalescing.delay(), None);
     }
 }

@@ -6,7 +6,7 @@ mod accept;
 mod coalesce;
 mod overload;
 mod reload;
-mod room;
+mod shedding;
 mod waiting;
 
 use std::io;
@@ -40,7 +40,7 @@ use super::thread_config::ThreadConfig;
 use super::token::TokenKind;
 use coalesce::Coalescing;
 use reload::Deferred;
-use room::Candidates;
+use shedding::Candidates;
 use waiting::Overload;
 
 /// One worker thread.
@@ -69,7 +69,7 @@ pub struct Thread {
     /// When they may be looked for again.
     search_after_ms: u64,
     /// When to say again that there is no room.
-    told_full_ms: u64,
+    log_full_after_ms: u64,
     coalescing: Coalescing,
     overload: Overload,
     /// Connections that this thread has accepted.
@@ -138,7 +138,7 @@ impl Thread {
             tight: false,
             candidates: Candidates::new(),
             search_after_ms: 0,
-            told_full_ms: 0,
+            log_full_after_ms: 0,
             coalescing: Coalescing::new(0),
             overload: Overload::default(),
             taken: 0,
@@ -177,7 +177,7 @@ impl Thread {
                 return;
             }
             self.tick();
-            self.note_events();
+            self.record_events();
             self.expire_names();
             if self.turn_all().is_break() || self.housekeep() {
                 return;
@@ -204,10 +204,10 @@ impl Thread {
     }
 
     /// Takes note of the events that have come, for the delay before the next ones.
-    fn note_events(&mut self) {
+    fn record_events(&mut self) {
         let now_ms = self.shared.clock.mono_ms;
         let in_use = self.tables.upstreams_in_use();
-        self.coalescing.note(now_ms, self.events.len(), in_use);
+        self.coalescing.record(now_ms, self.events.len(), in_use);
     }
 
     /// Sends what requests have asked of name servers.
@@ -378,7 +378,7 @@ impl EventLoop for Thread {
     }
 
     fn closed(&mut self, _: TokenKind, _: Key) {
-        self.freed();
+        self.connection_closed();
     }
 
     fn admit_upstream(&mut self) -> bool {

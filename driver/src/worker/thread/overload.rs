@@ -39,7 +39,7 @@ impl Thread {
             false => PATIENCE_MS,
         };
         let queue = self.overload.queues.entry(port).or_default();
-        queue.note(now_ms, taken, waiting(&listener));
+        queue.record(now_ms, taken, waiting(&listener));
         let due = queue.due(now_ms, taken, patience_ms);
         self.refuse(&listener, due);
     }

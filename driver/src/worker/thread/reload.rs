@@ -202,7 +202,7 @@ impl Reloads for Thread {
 
     fn sweeping(&mut self, _: Key, _: u64, _: bool) {}
 
-    fn give_back(&mut self, http: Arc<Http>) {
+    fn release_config(&mut self, http: Arc<Http>) {
         self.counters.returned.push(Unused::Http(http));
     }
 }

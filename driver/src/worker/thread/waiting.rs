@@ -39,7 +39,7 @@ struct Note {
 
 impl Queue {
     /// Notes that `waiting` connections are behind the `taken` ones.
-    pub(super) fn note(&mut self, now_ms: u64, taken: u64, waiting: u64) {
+    pub(super) fn record(&mut self, now_ms: u64, taken: u64, waiting: u64) {
         let last = self.0.back();
         if last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) > GAP_MS) {
             // It was empty meanwhile, or nobody looked.
@@ -78,8 +78,8 @@ mod tests {
     fn connection_is_due_when_it_has_waited() {
         let mut queue = Queue::default();
         // Three wait behind ten that were taken; one of them is taken later, and two come.
-        queue.note(1000, 10, 3);
-        queue.note(1050, 11, 4);
+        queue.record(1000, 10, 3);
+        queue.record(1050, 11, 4);
         assert_eq!(queue.due(1099, 11, 100), 0);
         assert_eq!(queue.due(1100, 11, 100), 2);
         // Of the last two, one is left.
@@ -91,25 +91,25 @@ mod tests {
     #[test]
     fn what_others_have_taken_is_not_due() {
         let mut queue = Queue::default();
-        queue.note(0, 10, 3);
+        queue.record(0, 10, 3);
         assert_eq!(queue.due(500, 13, 500), 0);
         let mut queue = Queue::default();
-        queue.note(0, 10, 3);
+        queue.record(0, 10, 3);
         assert_eq!(queue.due(500, 1000, 500), 0);
     }
 
     #[test]
     fn notes_before_a_gap_count_no_more() {
         let mut queue = Queue::default();
-        queue.note(0, 0, 5);
-        queue.note(GAP_MS, 0, 5);
+        queue.record(0, 0, 5);
+        queue.record(GAP_MS, 0, 5);
         assert_eq!(queue.0.len(), 2);
-        queue.note(2 * GAP_MS + 1, 0, 5);
+        queue.record(2 * GAP_MS + 1, 0, 5);
         assert_eq!(queue.0.len(), 1);
         // And there is one in a while.
-        queue.note(2 * GAP_MS + NOTE_MS, 0, 5);
+        queue.record(2 * GAP_MS + NOTE_MS, 0, 5);
         assert_eq!(queue.0.len(), 1);
-        queue.note(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
+        queue.record(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
         assert_eq!(queue.0.len(), 2);
     }
 }

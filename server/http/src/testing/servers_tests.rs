@@ -75,7 +75,7 @@ impl Connector for Servers {
 impl Call {
     /// The connection stands, and `bytes` of the request have left.
     pub(crate) fn sent(&self, bytes: u64) -> &Self {
-        self.call.note(|facts| {
+        self.call.record(|facts| {
             facts.connected_ms = Some(facts.connected_ms.unwrap_or(super::START_MS));
             facts.sent_bytes = bytes;
         });
@@ -95,7 +95,7 @@ impl Call {
     pub(crate) fn head(&self, status: u16, fields: &[&str]) -> &Self {
         self.sent(100);
         let head = Box::new(head(status, fields));
-        self.call.tell(UpstreamEvent::Head(head, 0));
+        self.call.deliver(UpstreamEvent::Head(head, 0));
         self
     }
 
@@ -104,13 +104,13 @@ impl Call {
         self.sent(100);
         let mut head = head(status, &[]);
         head.set_phrase(status, phrase);
-        self.call.tell(UpstreamEvent::Head(Box::new(head), 0));
+        self.call.deliver(UpstreamEvent::Head(Box::new(head), 0));
         self
     }
 
     pub(crate) fn interim(&self, status: u16, fields: &[&str]) -> &Self {
         let head = Box::new(head(status, fields));
-        self.call.tell(UpstreamEvent::Interim(head));
+        self.call.deliver(UpstreamEvent::Interim(head));
         self
     }
 
@@ -119,17 +119,17 @@ impl Call {
     }
 
     pub(crate) fn bytes(&self, bytes: Vec<u8>) -> &Self {
-        self.call.tell(UpstreamEvent::Data(Chunk::Owned(bytes)));
+        self.call.deliver(UpstreamEvent::Data(Chunk::Owned(bytes)));
         self
     }
 
-    pub(crate) fn tell(&self, event: UpstreamEvent) -> &Self {
-        self.call.tell(event);
+    pub(crate) fn deliver(&self, event: UpstreamEvent) -> &Self {
+        self.call.deliver(event);
         self
     }
 
     pub(crate) fn end(&self) {
-        self.call.tell(UpstreamEvent::End);
+        self.call.deliver(UpstreamEvent::End);
     }
 
     pub(crate) fn fail(&self, failure: Failure) {
@@ -147,7 +147,7 @@ impl Call {
         if sent_bytes > 0 {
             self.sent(sent_bytes);
         }
-        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+        self.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure,
             sent_bytes,
             reused: false,
@@ -158,7 +158,7 @@ impl Call {
     /// The idle connection that was used turns out to be dead.
     pub(crate) fn die(&self, untouched: bool) {
         self.sent(100);
-        self.call.tell(UpstreamEvent::Failed(UpstreamError {
+        self.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure: Failure::Closed,
             sent_bytes: 100,
             reused: true,

@@ -102,7 +102,7 @@ impl Connector for Servers {
         let mut script = self.0.borrow_mut();
         let (ours, theirs) = attempt(request.clone(), waker, &WakeQueue::default(), 0);
         match script.failures.pop_front() {
-            Some(failure) => theirs.tell(UpstreamEvent::Failed(UpstreamError {
+            Some(failure) => theirs.deliver(UpstreamEvent::Failed(UpstreamError {
                 failure,
                 sent_bytes: 0,
                 reused: false,
@@ -132,7 +132,7 @@ impl Connector for Servers {
 /// Plays a response that is there at once. Lines that begin with "!" are notes of an application, before the head and
 /// behind the body.
 fn play(call: &UpstreamCall, mut text: &str) {
-    let note = |line: &str| call.tell(UpstreamEvent::Note(line.as_bytes().to_vec()));
+    let note = |line: &str| call.deliver(UpstreamEvent::Note(line.as_bytes().to_vec()));
     while let Some((line, rest)) = text.strip_prefix('!').and_then(|t| t.split_once('\n')) {
         note(line);
         text = rest;
@@ -152,13 +152,13 @@ fn play(call: &UpstreamCall, mut text: &str) {
         response.push(name.as_bytes(), value.as_bytes());
     }
     let (body, trailers) = body.split_once("\n--\n").unwrap_or((body, ""));
-    call.note(|facts| {
+    call.record(|facts| {
         facts.connected_ms = Some(0);
         facts.head_ms = Some(0);
     });
-    call.tell(UpstreamEvent::Head(Box::new(response), head.len() as u64));
+    call.deliver(UpstreamEvent::Head(Box::new(response), head.len() as u64));
     if !body.is_empty() {
-        call.tell(UpstreamEvent::Data(Chunk::Owned(body.as_bytes().to_vec())));
+        call.deliver(UpstreamEvent::Data(Chunk::Owned(body.as_bytes().to_vec())));
     }
     if !last_note.is_empty() {
         note(last_note);
@@ -166,7 +166,7 @@ fn play(call: &UpstreamCall, mut text: &str) {
     if let Some((name, value)) = trailers.split_once(": ") {
         let mut fields = Fields::default();
         fields.push(name.as_bytes(), value.as_bytes());
-        call.tell(UpstreamEvent::Trailers(fields));
+        call.deliver(UpstreamEvent::Trailers(fields));
     }
-    call.tell(UpstreamEvent::End);
+    call.deliver(UpstreamEvent::End);
 }

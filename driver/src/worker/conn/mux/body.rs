@@ -30,7 +30,7 @@ pub(super) fn data<N: Net>(
         return mux.engine.consumed(stream, len);
     }
     x.deliver_body(bytes, &mut sh.ctx());
-    go_on(mux, sh, at);
+    resume(mux, sh, at);
 }
 
 /// A body has come to its end.
@@ -42,7 +42,7 @@ pub(super) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, stream: u
     let x = &mut mux.exchanges.active[at].exchange;
     if x.wants_body() {
         x.end_body(&mut sh.ctx());
-        go_on(mux, sh, at);
+        resume(mux, sh, at);
     }
 }
 
@@ -68,7 +68,7 @@ pub(super) fn fault<N: Net>(
 }
 
 /// Continues an exchange whose wait may be over.
-fn go_on<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
+fn resume<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let x = &mut mux.exchanges.active[at].exchange;
     if x.is_body_due() {
         phases::resume(x, &mut sh.ctx());

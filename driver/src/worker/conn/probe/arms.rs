@@ -34,7 +34,7 @@ impl From<ClosedBy> for EndedBy {
 }
 
 /// A handshake is for this server: adds its arm.
-pub(crate) fn named<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, server: usize) {
+pub(crate) fn add_host_arm<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, server: usize) {
     let http = &sh.generation.http;
     if sh.wants.has_arms()
         && let Some(arm) = http.servers[server].arm

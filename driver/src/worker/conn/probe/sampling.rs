@@ -78,7 +78,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     // Before the write: bytes already on their way would be acknowledged first, and the sample is void for them.
     let before = tcp_info(c, sh).unwrap_or_default();
     let (given_us, given_wall_us) = (sh.env.now_us(), wall_us());
-    let Some((sent, told)) = send(c, sh, lead)? else {
+    let Some((sent, stamped)) = send(c, sh, lead)? else {
         return Ok(true);
     };
     c.flags.writable = !sent.blocked;
@@ -90,8 +90,8 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     };
     exchanges.sent += sent.bytes;
     let quiet = before.unacked == 0 && before.notsent_bytes == 0;
-    let idle = quiet && matches!(told, StampedByte::After(lead) if lead <= SHARED_BYTES_MAX);
-    let (state, until_ms) = match told {
+    let idle = quiet && matches!(stamped, StampedByte::After(lead) if lead <= SHARED_BYTES_MAX);
+    let (state, until_ms) = match stamped {
         StampedByte::After(_) => (Sampling::Asked, sh.clock.mono_ms.saturating_add(TELL_MS)),
         StampedByte::Another | StampedByte::Nothing => (Sampling::Told, u64::MAX),
     };
@@ -99,7 +99,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         return Ok(true);
     };
     x.sampled.state = state;
-    match told {
+    match stamped {
         StampedByte::After(_) => x.emit(Point::FirstByte { idle: Some(idle) }, sh.env.now_us()),
         StampedByte::Another => {}
         StampedByte::Nothing => return Ok(false),
@@ -110,7 +110,7 @@ pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
         given_wall_us,
         before,
         idle,
-        void: told == StampedByte::Another,
+        void: stamped == StampedByte::Another,
         left_us: None,
         again_us: None,
         until_ms,
@@ -171,13 +171,13 @@ fn send<N: Net>(
     let sent = sh.net.send_stamped(&mut c.socket, &cut[..used]);
     let bytes = sent.map_err(|_| Closed)? as u64;
     out.advance(bytes);
-    let told = match bytes {
+    let stamped = match bytes {
         0 => StampedByte::Nothing,
         bytes if bytes == asked => StampedByte::After(lead),
         _ => StampedByte::Another,
     };
     let blocked = bytes < asked;
-    Ok(Some((Sent { bytes, blocked }, told)))
+    Ok(Some((Sent { bytes, blocked }, stamped)))
 }
 
 /// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
@@ -237,7 +237,7 @@ fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
             Passed::Left if sample.left_us.is_none() => sample.left_us = us,
             Passed::Left => sample.again_us = sample.again_us.or(us),
             Passed::Acked => {
-                tell(c, sh, us);
+                report(c, sh, us);
                 c.probe.drop_sample();
                 return;
             }
@@ -256,7 +256,7 @@ fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 
 /// Emits what is known of the sampled response, and writes its log if that waits. Without a time the byte has not been
 /// acknowledged so far.
-fn tell<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u64>) {
+fn report<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u64>) {
     if let Some(held) = emit(c, sh, acked_us) {
         sh.finish_late(held.exchange, held.clock);
     }
@@ -275,7 +275,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     if sample.void {
         return held;
     }
-    // When all but the acknowledgement has been told, the exchange is over.
+    // When all but the acknowledgement has been stamped, the exchange is over.
     let is_first = sample.until_ms != u64::MAX;
     let (mut event, sent_us) = (sample.event, sample.left_us.filter(|_| is_first));
     let stall = (is_first && sample.idle).then(|| sample.stall(end_us, info));
@@ -313,7 +313,7 @@ pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         return;
     }
     take_timestamps(c, sh);
-    tell(c, sh, None);
+    report(c, sh, None);
     if let Some(sample) = c.probe.sample_mut() {
         sample.until_ms = u64::MAX;
     }
@@ -325,7 +325,7 @@ pub(crate) fn end<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         return;
     }
     take_timestamps(c, sh);
-    tell(c, sh, None);
+    report(c, sh, None);
     c.probe.drop_sample();
 }
 

@@ -305,7 +305,7 @@ fn trailers_are_passed_on_to_those_who_may_have_them() {
         trailers.push(b"Server", b"b");
         trailers.push(b"Content-Length", b"3");
         trailers.push(b"Proxy-Connection", b"close");
-        site.call().tell(UpstreamEvent::Trailers(trailers)).end();
+        site.call().deliver(UpstreamEvent::Trailers(trailers)).end();
         assert_eq!(site.pull(&mut x), ("a".to_owned(), "end"));
         let names = x.reply.trailers.fields.len();
         assert_eq!(names, usize::from(expected), "{passes} {version}");

@@ -187,7 +187,7 @@ fn a_tunnel_has_two_directions() {
     let mut site = Site::new(Passing::new());
     let mut x = site.get("/up/a");
     site.call().head(101, &["Upgrade: x"]);
-    site.call().tell(UpstreamEvent::Upgraded).data("hello");
+    site.call().deliver(UpstreamEvent::Upgraded).data("hello");
     site.wake(&mut x);
     assert_eq!(
         (x.progress.state, x.response.head.status),
@@ -215,7 +215,7 @@ fn a_tunnel_has_two_directions() {
 fn a_tunnel_whose_time_is_over_breaks() {
     let mut site = Site::new(Passing::new());
     let mut x = site.get("/up/a");
-    site.call().head(101, &[]).tell(UpstreamEvent::Upgraded);
+    site.call().head(101, &[]).deliver(UpstreamEvent::Upgraded);
     site.wake(&mut x);
     site.call().fail(Failure::TimedOut);
     assert_eq!(site.pull(&mut x).1, "broken");

@@ -3,7 +3,7 @@
 //! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator
 //! for itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel
 //! whole when it is freed. In an arena that several have in turn each is laid into the holes of the one before, and
-//! memory grows with the first reloads by half. Keepers run at a lower priority than the threads that serve.
+//! memory grows with the first reloads by half. They run at a lower priority than the threads that serve.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -20,7 +20,7 @@ use sys::{process, schedule};
 use crate::bundle::Bundle;
 
 /// The thread of one configuration.
-pub(super) struct Keeper {
+pub(super) struct ConfigThread {
     http: Weak<Http>,
     /// Takes the last reference. Without this sender the thread ends.
     last: Option<Sender<Arc<Http>>>,
@@ -33,10 +33,10 @@ pub(super) struct Keeper {
 pub(super) struct Built {
     pub(super) bundle: Bundle,
     pub(super) cycle: Cycle,
-    pub(super) keeper: Keeper,
+    pub(super) thread: ConfigThread,
 }
 
-impl Keeper {
+impl ConfigThread {
     /// Builds the configuration of a bundle, and returns its files, too; `waker` is woken when it was freed.
     ///
     /// # Errors
@@ -48,7 +48,7 @@ impl Keeper {
     ) -> Result<(Built, Memory), String> {
         let (waker, shown) = (Arc::clone(waker), process::thread_id());
         let freed = Arc::new(AtomicBool::new(false));
-        let told = Arc::clone(&freed);
+        let is_freed = Arc::clone(&freed);
         let (sender, receiver) = channel();
         let (last, rest) = channel();
         let body = move || {
@@ -58,7 +58,7 @@ impl Keeper {
             let built = load(&bundle);
             let _ = sender.send(built.map(|built| (bundle, built)));
             free(&rest);
-            told.store(true, Ordering::Release);
+            is_freed.store(true, Ordering::Release);
             waker.wake();
         };
         let handle = std::thread::Builder::new()
@@ -68,7 +68,7 @@ impl Keeper {
             .map_err(|error| format!("a thread could not start ({})", sys::os_error(&error)))?;
         let panicked = |_| Err("building the configuration panicked".to_owned());
         let (bundle, (cycle, texts)) = receiver.recv().unwrap_or_else(panicked)?;
-        let keeper = Self {
+        let thread = Self {
             http: Weak::new(),
             last: Some(last),
             freed,
@@ -77,7 +77,7 @@ impl Keeper {
         let built = Built {
             bundle,
             cycle,
-            keeper,
+            thread,
         };
         Ok((built, texts))
     }
@@ -108,7 +108,7 @@ impl Keeper {
     }
 }
 
-impl Drop for Keeper {
+impl Drop for ConfigThread {
     /// Waits for the thread: it has nothing more to do than to end, and its arena is free for another one then.
     fn drop(&mut self) {
         self.last = None;

@@ -8,7 +8,7 @@ use crate::worker::state::serving::{H1Input, Protocol};
 
 /// A connection without a whole request, in the order in which such connections are closed to make room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Standing {
+pub struct EvictionPriority {
     kind: EvictionCost,
     /// Since when, monotonic milliseconds. Input of a client does not make its connection younger.
     since_ms: u64,
@@ -24,7 +24,7 @@ enum EvictionCost {
     Unasked,
 }
 
-impl Standing {
+impl EvictionPriority {
     /// Whether the connection has been answered, and waits for its next request.
     pub fn is_kept_alive(&self) -> bool {
         self.kind == EvictionCost::KeptAlive
@@ -34,9 +34,9 @@ impl Standing {
 impl<S> Conn<S> {
     /// The connection's place among those that can be closed to make room; none while a whole request, or its response,
     /// is in progress.
-    pub fn standing(&self) -> Option<Standing> {
+    pub fn eviction_priority(&self) -> Option<EvictionPriority> {
         let (kind, since_ms) = self.unasked_since()?;
-        Some(Standing {
+        Some(EvictionPriority {
             kind,
             since_ms,
             serial: self.serial,

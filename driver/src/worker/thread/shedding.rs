@@ -13,12 +13,12 @@
 use server_http::meters::{self, Event};
 
 use super::{EventLoop, Key, Readiness, Thread};
-use crate::worker::conn::Standing;
+use crate::worker::conn::EvictionPriority;
 use crate::worker::event_loop::Client;
 use crate::worker::readiness::SocketFlags;
 
 /// Connections that may be closed, the first of them last.
-pub(super) type Candidates = Vec<(Standing, Key)>;
+pub(super) type Candidates = Vec<(EvictionPriority, Key)>;
 
 impl Thread {
     /// Closes the connection that can be spared first; false if there is none.
@@ -41,8 +41,8 @@ impl Thread {
     }
 
     fn close_candidate(&mut self) -> bool {
-        while let Some((standing, key)) = self.candidates.pop() {
-            if self.tables.clients.ready.contains(&key) || !self.stands(key, standing) {
+        while let Some((priority, key)) = self.candidates.pop() {
+            if self.tables.clients.ready.contains(&key) || !self.has_priority(key, priority) {
                 continue;
             }
             // A request may be here whose event has not been taken yet.
@@ -51,9 +51,9 @@ impl Thread {
             if noted.pop_if(|last| *last == key).is_some() {
                 self.turn::<Client<Self>>(key, Readiness::default());
             }
-            if self.stands(key, standing) {
+            if self.has_priority(key, priority) {
                 self.abort::<Client<Self>>(key);
-                meters::event(if standing.is_kept_alive() {
+                meters::event(if priority.is_kept_alive() {
                     Event::ShedKeptAlive
                 } else {
                     Event::ShedSilent
@@ -66,25 +66,25 @@ impl Thread {
         false
     }
 
-    fn stands(&mut self, key: Key, standing: Standing) -> bool {
+    fn has_priority(&mut self, key: Key, priority: EvictionPriority) -> bool {
         let conn = self.tables.clients.get_mut(key);
-        conn.is_some_and(|conn| conn.standing() == Some(standing))
+        conn.is_some_and(|conn| conn.eviction_priority() == Some(priority))
     }
 
     fn find_candidates(&mut self) {
         let found = &mut self.candidates;
         for key in self.tables.clients.keys() {
             let conn = self.tables.clients.get_mut(key);
-            if let Some(standing) = conn.and_then(|conn| conn.standing()) {
-                found.push((standing, key));
+            if let Some(priority) = conn.and_then(|conn| conn.eviction_priority()) {
+                found.push((priority, key));
             }
         }
         let batch = found.len().div_ceil(SHARE).max(BATCH_MIN);
         if batch < found.len() {
-            found.select_nth_unstable_by_key(batch, |(standing, _)| *standing);
+            found.select_nth_unstable_by_key(batch, |(priority, _)| *priority);
             found.truncate(batch);
         }
-        found.sort_unstable_by_key(|(standing, _)| std::cmp::Reverse(*standing));
+        found.sort_unstable_by_key(|(priority, _)| std::cmp::Reverse(*priority));
     }
 }
 
