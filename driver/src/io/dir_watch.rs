@@ -163,7 +163,7 @@ impl DirWatch {
             self.take_added();
         }
         if self.pending == 0 && !self.wanted.is_empty() {
-            self.give_wanted(base);
+            self.submit_wanted(base);
         }
     }
 
@@ -177,7 +177,7 @@ impl DirWatch {
     }
 
     #[cold]
-    fn give_wanted(&mut self, base: &OwnedFd) {
+    fn submit_wanted(&mut self, base: &OwnedFd) {
         let (Some(notify), Ok(base)) = (&self.notify, base.try_clone()) else {
             return;
         };

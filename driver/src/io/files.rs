@@ -4,7 +4,7 @@
 //! are what they were, what is kept serves again with its prebuilt header values; anything else
 //! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
 //! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
-//! has come in and ends its validity. So it is with paths at which there is nothing (`absent`). Where many small files are asked for,
+//! has come in and ends its validity. So it is with paths at which there is nothing (`negative_lookups`). Where many small files are asked for,
 //! the kernel reports changes of their directories instead (`dir_watch`).
 //!
 //! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
@@ -13,8 +13,8 @@
 //! kernel updates the times. A location with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with
 //! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
 
-mod ahead;
 mod lookup;
+mod prefetch;
 
 use std::io;
 use std::os::fd::AsFd;
@@ -28,27 +28,27 @@ use server_base::files::{
 use server_http::meters::{self, FileFigures};
 use sys::page_cache;
 
-use super::absent::Absent;
-use super::fetch_ahead::FetchAhead;
-use super::kept::{Checked, Entry, Kept};
+use super::cached_files::{CachedFiles, Checked, Entry};
 use super::lru::PathHash;
+use super::negative_lookups::NegativeLookups;
 use super::open_cache::OpenCaches;
 use super::open_path::{self, Found, describe_opened, is_settled};
+use super::prefetch::Prefetcher;
 use super::send::read_range;
 
-pub use super::kept::{KEPT_LEAST, KEPT_MOST, KEPT_SHARE, Limits};
+pub use super::cached_files::{DESCRIPTORS_LEAST, DESCRIPTORS_MOST, DESCRIPTORS_SHARE, Limits};
 
 /// The files of one thread.
 #[derive(Debug)]
 pub struct FileCache {
     paths: PathHash,
     /// Files whose bytes are kept.
-    memory: Kept,
+    memory: CachedFiles,
     /// Files with a descriptor, and directories.
-    descriptors: Kept,
-    absent: Absent,
+    descriptors: CachedFiles,
+    negative_lookups: NegativeLookups,
     /// Look-ups ahead of requests; `None` where few files are kept in memory.
-    ahead: Option<Box<FetchAhead>>,
+    prefetcher: Option<Box<Prefetcher>>,
     /// Many requests have come together since the last sweep.
     has_many: bool,
     open_caches: OpenCaches,
@@ -71,7 +71,7 @@ pub struct FileCache {
     /// When there may be something to let go of again.
     sweep_ms: u64,
     /// When the figures are next passed to the metrics, monotonic milliseconds.
-    tell_ms: u64,
+    publish_ms: u64,
 }
 
 impl FileCache {
@@ -81,10 +81,10 @@ impl FileCache {
         let limits = Limits::default();
         Self {
             paths: PathHash::new(),
-            memory: Kept::new(limits.memory_bytes),
-            descriptors: Kept::new(limits.descriptors),
-            absent: Absent::default(),
-            ahead: None,
+            memory: CachedFiles::new(limits.memory_bytes),
+            descriptors: CachedFiles::new(limits.descriptors),
+            negative_lookups: NegativeLookups::default(),
+            prefetcher: None,
             has_many: false,
             open_caches: OpenCaches::new(),
             now_ms: 0,
@@ -97,7 +97,7 @@ impl FileCache {
             compared: 0,
             mostly_missed: false,
             sweep_ms: 0,
-            tell_ms: 0,
+            publish_ms: 0,
         }
     }
 
@@ -108,7 +108,7 @@ impl FileCache {
         self.memory.set_watches(limits.watches);
         self.descriptors.set_limit(limits.descriptors);
         self.open_caches.retire();
-        self.ahead = None;
+        self.prefetcher = None;
         self.sweep_ms = 0;
     }
 
@@ -123,7 +123,7 @@ impl FileCache {
     pub fn input_received(&mut self) {
         self.input_reads += 1;
         self.recent.clear();
-        self.absent.clear();
+        self.negative_lookups.clear();
     }
 
     /// When the next sweep is due, if there is something to sweep.
@@ -153,14 +153,14 @@ impl FileCache {
                 now_ms + SWEEP_MS
             }
         };
-        if now_ms >= self.tell_ms || (self.figures.kept > 0 && self.is_empty()) {
-            self.tell_ms = now_ms + TELL_MS;
-            self.tell();
+        if now_ms >= self.publish_ms || (self.figures.kept > 0 && self.is_empty()) {
+            self.publish_ms = now_ms + PUBLISH_MS;
+            self.publish_figures();
         }
     }
 
     /// Passes the figures of the file cache to the metrics.
-    fn tell(&mut self) {
+    fn publish_figures(&mut self) {
         self.figures.kept = (self.descriptors.len() + self.open_caches.len()) as u64;
         let (hits, misses) = self.open_caches.lookups();
         meters::files(&FileFigures {
@@ -182,7 +182,7 @@ impl FileCache {
     pub fn relieve(&mut self) {
         self.clear();
         self.memory.clear();
-        self.ahead = None;
+        self.prefetcher = None;
         self.recent = Vec::new();
         self.scratch = Vec::new();
     }
@@ -416,7 +416,7 @@ pub const CONTENT_BYTES: u64 = 16 << 10;
 pub const ENTRY_BYTES: u64 = 384;
 
 /// Interval between updates of the metrics.
-const TELL_MS: u64 = 1000;
+const PUBLISH_MS: u64 = 1000;
 /// A kept file that was not used for this long is closed by the next sweep.
 pub const UNUSED_MS: u64 = 4_000;
 /// Time between sweeps.

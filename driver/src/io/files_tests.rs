@@ -208,9 +208,18 @@ fn a_thread_keeps_its_share_of_memory_and_descriptors() {
     assert_eq!(Limits::shared(64 << 20, 20_000, 2).memory_bytes, 32 << 20);
     assert_eq!(Limits::shared(1, 20_000, 0).memory_bytes, 1);
     assert_eq!((share(20_000, 1), share(20_000, 2)), (2500, 1250));
-    assert_eq!(share(KEPT_MOST * KEPT_SHARE + KEPT_SHARE, 1), KEPT_MOST);
-    assert_eq!(share(KEPT_MOST * KEPT_SHARE - 1, 1), KEPT_MOST - 1);
-    assert_eq!(share(KEPT_LEAST * KEPT_SHARE - 1, 1), KEPT_LEAST);
+    assert_eq!(
+        share(DESCRIPTORS_MOST * DESCRIPTORS_SHARE + DESCRIPTORS_SHARE, 1),
+        DESCRIPTORS_MOST
+    );
+    assert_eq!(
+        share(DESCRIPTORS_MOST * DESCRIPTORS_SHARE - 1, 1),
+        DESCRIPTORS_MOST - 1
+    );
+    assert_eq!(
+        share(DESCRIPTORS_LEAST * DESCRIPTORS_SHARE - 1, 1),
+        DESCRIPTORS_LEAST
+    );
 }
 
 fn without_links(mode: SymlinkMode, from: usize) -> OpenPolicy {

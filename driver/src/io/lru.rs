@@ -115,7 +115,7 @@ impl<V> Lru<V> {
 }
 
 /// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients cannot choose them
-/// freely; targets, which they choose, lead to guesses alone (`fetch_ahead`).
+/// freely; targets, which they choose, lead to guesses alone (`prefetch`).
 #[derive(Debug, Clone)]
 pub(crate) struct PathHash(u64);
 

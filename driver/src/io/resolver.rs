@@ -289,7 +289,7 @@ impl<W> Resolver<W> {
                 Err(error) => return Err(of("recv()")(error)),
             };
             if let Err(refused) = self.names.receive(now_ms, route, &buffer[..length]) {
-                self.complain(route, format_args!("{refused}"));
+                self.log_failure(route, format_args!("{refused}"));
             }
         }
         Ok(())
@@ -317,7 +317,7 @@ impl<W> Resolver<W> {
             stream.frames.receive(&buffer[..length]);
             while let Some(message) = stream.frames.message() {
                 if let Err(refused) = self.names.receive(now_ms, route, message) {
-                    complain(&self.log, *address, format_args!("{refused}"));
+                    log_failure(&self.log, *address, format_args!("{refused}"));
                 }
             }
         }
@@ -330,7 +330,7 @@ impl<W> Resolver<W> {
         let Failed { call, error } = failed;
         if error.kind() != io::ErrorKind::UnexpectedEof {
             let error = sys::os_error(error);
-            self.complain(route, format_args!("{call} failed ({error})"));
+            self.log_failure(route, format_args!("{call} failed ({error})"));
         }
         self.close_socket(now_ms, route);
     }
@@ -345,8 +345,8 @@ impl<W> Resolver<W> {
         self.names.unreachable(now_ms, route);
     }
 
-    fn complain(&self, route: Route, what: std::fmt::Arguments<'_>) {
-        complain(&self.log, self.servers[route.server].address, what);
+    fn log_failure(&self, route: Route, what: std::fmt::Arguments<'_>) {
+        log_failure(&self.log, self.servers[route.server].address, what);
     }
 
     fn token(&self, route: Route) -> u64 {
@@ -384,7 +384,7 @@ impl Stream {
 }
 
 /// As nginx words it for what concerns one server.
-fn complain(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>) {
+fn log_failure(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>) {
     log.write(
         Level::Error,
         format_args!("{what} while resolving, resolver: {server}"),

@@ -255,11 +255,11 @@ impl Loop {
 
     /// Runs turns until there is an event.
     #[track_caller]
-    fn told(&mut self) -> (u32, Event) {
+    fn next_event(&mut self) -> (u32, Event) {
         let mut events = Events::with_capacity(8);
         while self.started.elapsed() < Duration::from_secs(30) {
-            if let Some(told) = self.resolver.event() {
-                return told;
+            if let Some(event) = self.resolver.event() {
+                return event;
             }
             let now_ms = self.now_ms();
             let due = self.resolver.deadline().map(|at| at.saturating_sub(now_ms));
@@ -273,12 +273,12 @@ impl Loop {
                 self.resolver.expire(&self.poller, now_ms);
             }
         }
-        panic!("nothing was told");
+        panic!("no event");
     }
 
     #[track_caller]
     fn address(&mut self) -> (u32, String) {
-        match self.told() {
+        match self.next_event() {
             (
                 who,
                 Event::Resolved {
@@ -325,7 +325,7 @@ fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
     let mut l = Loop::silent(&[server.address], 60_000);
     for n in 0..6 {
         l.ask(&format!("{n}.test"), n);
-        l.told();
+        l.next_event();
     }
     let received = server.received();
     let distinct = |mut list: Vec<u16>| {
@@ -426,7 +426,7 @@ fn an_asker_waits_no_longer_than_it_said() {
     let mut l = Loop::silent(&[server.address], 60_000);
     let (now_ms, subject) = (l.now_ms(), Subject::Addresses(b"a.test"));
     l.resolver.ask(&l.poller, now_ms, subject, 20, 1);
-    let (who, event) = l.told();
+    let (who, event) = l.next_event();
     assert!(matches!(
         (who, event),
         (
@@ -447,7 +447,7 @@ fn a_cancelled_question_wakes_nobody() {
     assert_eq!(l.resolver.cancel(key), Some(1));
     assert_eq!(l.resolver.cancel(key), None);
     l.ask("b.test", 2);
-    assert_eq!(l.told().0, 2);
+    assert_eq!(l.next_event().0, 2);
 }
 
 #[test]

@@ -11,9 +11,9 @@ use engines::http::{FileRange, Front, OutputQueue};
 use sys::page_cache;
 use sys::socket::{self, Sent};
 
+use super::page_cache_hints::PageCacheHints;
 use super::read_ahead::ReadAhead;
 use super::read_pool::{self, LOOK_BYTES_MAX};
-use super::seen::Seen;
 
 /// Treatment of file bytes that are not in the page cache.
 #[derive(Clone, Copy, Debug)]
@@ -34,18 +34,18 @@ impl Missing<'_> {
     }
 
     /// Returns how many of the first bytes of `range` can be sent now.
-    fn ready(self, range: &FileRange, seen: &mut Seen, now_ms: u64) -> u64 {
+    fn ready(self, range: &FileRange, hints: &mut PageCacheHints, now_ms: u64) -> u64 {
         let len = range.len.min(self.most(range));
         match self {
             Missing::Stop(None) => {
-                let seen_bytes = seen.cached_bytes(range, now_ms);
-                if seen_bytes > 0 {
-                    return len.min(seen_bytes);
+                let hinted_bytes = hints.cached_bytes(range, now_ms);
+                if hinted_bytes > 0 {
+                    return len.min(hinted_bytes);
                 }
                 let len = len.min(LOOK_BYTES_MAX);
                 let cached = read_pool::cached_bytes(range, len);
                 if cached == len {
-                    seen.note(range, len, now_ms);
+                    hints.record(range, len, now_ms);
                 }
                 cached
             }
@@ -77,7 +77,7 @@ pub fn send_gather(
     limit: u64,
     pieces: Pieces,
     missing: Missing<'_>,
-    seen: &mut Seen,
+    hints: &mut PageCacheHints,
 ) -> io::Result<Sent> {
     let chunk = match pieces.max_bytes {
         0 => u64::MAX,
@@ -89,7 +89,7 @@ pub fn send_gather(
         let room = limit - sent.bytes;
         if next.is_none() {
             next = prepare_file(gather, missing, |range| {
-                missing.ready(range, seen, pieces.now_ms)
+                missing.ready(range, hints, pieces.now_ms)
             })?;
         }
         let step = match gather.front() {

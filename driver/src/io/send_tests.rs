@@ -30,7 +30,14 @@ fn send(
     pieces: Pieces,
     missing: Missing<'_>,
 ) -> io::Result<Sent> {
-    send_gather(socket, gather, limit, pieces, missing, &mut Seen::default())
+    send_gather(
+        socket,
+        gather,
+        limit,
+        pieces,
+        missing,
+        &mut PageCacheHints::default(),
+    )
 }
 
 fn file_of(bytes: &[u8]) -> std::fs::File {

@@ -175,7 +175,7 @@ pub trait EventLoop: Sized {
         let mut written = 0;
         for (at, key) in keys.iter().enumerate() {
             if at % WRITTEN_TOGETHER == 0 {
-                self.parts().1.files.look_up(WRITTEN_TOGETHER);
+                self.parts().1.files.prefetch_requests(WRITTEN_TOGETHER);
             }
             self.parts().1.files.begin_expected();
             let ahead = self

@@ -13,9 +13,9 @@ use sys::socket::{self, Sent};
 use sys::tcp_info::tcp_info;
 use sys::timestamps::{self, Stamp};
 
+use crate::io::page_cache_hints::PageCacheHints;
 use crate::io::read_ahead::ReadAhead;
 use crate::io::read_pool::{self, FETCH_BYTES, Fetch, Refused};
-use crate::io::seen::Seen;
 use crate::io::send::{self, Missing, Pieces};
 
 /// Sockets as the worker sees them.
@@ -181,7 +181,7 @@ pub trait Net {
 /// Sockets of the system.
 #[derive(Debug, Default)]
 pub struct Sockets {
-    seen: Seen,
+    hints: PageCacheHints,
 }
 
 impl Net for Sockets {
@@ -202,8 +202,8 @@ impl Net for Sockets {
             max_bytes: chunk,
             ..Pieces::default()
         };
-        let seen = &mut self.seen;
-        send::send_gather(socket, out, limit, pieces, Missing::Wait, seen)
+        let hints = &mut self.hints;
+        send::send_gather(socket, out, limit, pieces, Missing::Wait, hints)
     }
 
     fn send_cached(
@@ -215,7 +215,7 @@ impl Net for Sockets {
         ahead: Option<&ReadAhead>,
     ) -> io::Result<Sent> {
         let missing = Missing::Stop(ahead);
-        send::send_gather(socket, out, limit, pieces, missing, &mut self.seen)
+        send::send_gather(socket, out, limit, pieces, missing, &mut self.hints)
     }
 
     fn send_bytes(&mut self, socket: &mut OwnedFd, bytes: &[u8]) -> io::Result<usize> {

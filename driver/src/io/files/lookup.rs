@@ -10,7 +10,7 @@ use std::rc::Rc;
 use server_base::files::{FileError, Meta, Opened};
 
 use super::FileCache;
-use crate::io::kept::Check;
+use crate::io::cached_files::Check;
 use crate::io::open_path::{self, Found, is_settled};
 
 impl FileCache {
@@ -24,7 +24,7 @@ impl FileCache {
             Ok(Some(opened)) => return Ok(opened),
             Ok(None) => {}
             Err(error) => {
-                self.absent.note(path, error);
+                self.negative_lookups.record(path, error);
                 return Err(error);
             }
         }
@@ -58,13 +58,13 @@ impl FileCache {
         path: &[u8],
         then: impl FnOnce(&mut Self, Found) -> Rc<Opened>,
     ) -> Result<Rc<Opened>, FileError> {
-        if let Some(error) = self.absent.find(path, "open()") {
+        if let Some(error) = self.negative_lookups.find(path, "open()") {
             return Err(error);
         }
         match self.memory.open(hash, path, self.input_reads) {
             Ok(found) => Ok(then(self, found)),
             Err(error) => {
-                self.absent.note(path, error);
+                self.negative_lookups.record(path, error);
                 Err(error)
             }
         }
@@ -121,17 +121,17 @@ impl FileCache {
                 Ok(Check::Changed(meta)) => return Ok(meta),
                 Ok(Check::Unknown) => {}
                 Err(error) => {
-                    self.absent.note(path, error);
+                    self.negative_lookups.record(path, error);
                     return Err(error);
                 }
             }
         }
-        if let Some(error) = self.absent.find(path, "stat()") {
+        if let Some(error) = self.negative_lookups.find(path, "stat()") {
             return Err(error);
         }
         let result = open_path::describe_followed(path, "stat()");
         if let Err(error) = result {
-            self.absent.note(path, error);
+            self.negative_lookups.record(path, error);
         }
         result
     }

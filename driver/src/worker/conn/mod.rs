@@ -55,7 +55,7 @@ pub(crate) use trace::write as debug;
 pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> bool {
     c.flags.add(ready.socket);
     let is_open = receive(c, sh).is_ok();
-    if is_open && sh.files.looks_ahead() {
+    if is_open && sh.files.prefetches() {
         let h1 = c.state.h1();
         sh.files.expect(h1.and_then(|h1| h1.engine.ready_head()));
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use engines::http::Span;
 use server_base::files::{Meta, Opened};
 
-use super::super::kept::Checked;
+use super::super::cached_files::Checked;
 use super::*;
 
 fn head(target: &str, host: &str) -> RequestHead {
@@ -29,7 +29,7 @@ fn add(entries: &mut S3Fifo<Entry>, number: u32) -> u32 {
 }
 
 /// A table, and entries at the first places.
-struct Turns(FetchAhead, S3Fifo<Entry>);
+struct Turns(Prefetcher, S3Fifo<Entry>);
 
 impl Turns {
     fn new(count: u32) -> Self {
@@ -37,23 +37,23 @@ impl Turns {
         for number in 0..count {
             assert_eq!(add(&mut entries, number), number);
         }
-        Self(FetchAhead::new(u64::MAX), entries)
+        Self(Prefetcher::new(u64::MAX), entries)
     }
 
     /// A turn with these requests, for which files at these places are opened; returns the guesses.
     fn turn(&mut self, requests: &[(&RequestHead, u32)]) -> Vec<u32> {
-        let Self(ahead, entries) = self;
+        let Self(prefetcher, entries) = self;
         requests
             .iter()
-            .for_each(|(head, _)| ahead.expect(Some(head)));
-        ahead.look_up(requests.len(), entries);
+            .for_each(|(head, _)| prefetcher.expect(Some(head)));
+        prefetcher.prefetch_requests(requests.len(), entries);
         let guess = |(_, place): &(&RequestHead, u32)| {
-            let guess = ahead.begin(entries);
-            ahead.note(*place);
+            let guess = prefetcher.begin(entries);
+            prefetcher.record(*place);
             guess
         };
         let guesses = requests.iter().map(guess).collect();
-        ahead.end();
+        prefetcher.end();
         guesses
     }
 }
@@ -100,26 +100,26 @@ fn hashes_of_similar_targets_hardly_ever_collide() {
 
 #[test]
 fn requests_are_looked_up_as_many_as_are_asked_for() {
-    let Turns(mut ahead, entries) = Turns::new(10);
+    let Turns(mut prefetcher, entries) = Turns::new(10);
     let heads: Vec<RequestHead> = (0..5).map(|n| head(&format!("/{n}"), "h")).collect();
-    heads.iter().for_each(|head| ahead.expect(Some(head)));
+    heads.iter().for_each(|head| prefetcher.expect(Some(head)));
     (0..5).for_each(|place| {
-        ahead.begin(&entries);
-        ahead.note(place);
+        prefetcher.begin(&entries);
+        prefetcher.record(place);
     });
-    ahead.end();
-    assert_eq!(ahead.requests(), 0);
-    heads.iter().for_each(|head| ahead.expect(Some(head)));
-    assert_eq!(ahead.requests(), 5);
-    ahead.look_up(2, &entries);
-    let begun = [(); 3].map(|()| ahead.begin(&entries));
+    prefetcher.end();
+    assert_eq!(prefetcher.requests(), 0);
+    heads.iter().for_each(|head| prefetcher.expect(Some(head)));
+    assert_eq!(prefetcher.requests(), 5);
+    prefetcher.prefetch_requests(2, &entries);
+    let begun = [(); 3].map(|()| prefetcher.begin(&entries));
     assert_eq!(begun, [0, 1, NO_PLACE]);
     // What was begun is too late; the others are looked up.
-    ahead.look_up(100, &entries);
-    let begun = [(); 3].map(|()| ahead.begin(&entries));
+    prefetcher.prefetch_requests(100, &entries);
+    let begun = [(); 3].map(|()| prefetcher.begin(&entries));
     assert_eq!(begun, [3, 4, NO_PLACE]);
-    ahead.note(9);
-    ahead.look_up(1, &entries);
+    prefetcher.record(9);
+    prefetcher.prefetch_requests(1, &entries);
 }
 
 #[test]
@@ -127,18 +127,18 @@ fn a_connection_without_a_request_has_its_place_in_the_order() {
     let mut turns = Turns::new(10);
     let a = head("/a", "h");
     turns.turn(&[(&a, 7)]);
-    let Turns(mut ahead, entries) = turns;
-    ahead.expect(None);
-    ahead.expect(Some(&a));
-    ahead.look_up(2, &entries);
-    assert_eq!(ahead.begin(&entries), NO_PLACE);
-    assert_eq!(ahead.begin(&entries), 7);
+    let Turns(mut prefetcher, entries) = turns;
+    prefetcher.expect(None);
+    prefetcher.expect(Some(&a));
+    prefetcher.prefetch_requests(2, &entries);
+    assert_eq!(prefetcher.begin(&entries), NO_PLACE);
+    assert_eq!(prefetcher.begin(&entries), 7);
     // Nothing was begun in the next turn yet.
-    ahead.end();
-    ahead.note(8);
-    ahead.expect(Some(&a));
-    ahead.look_up(1, &entries);
-    assert_eq!(ahead.begin(&entries), 7);
+    prefetcher.end();
+    prefetcher.record(8);
+    prefetcher.expect(Some(&a));
+    prefetcher.prefetch_requests(1, &entries);
+    assert_eq!(prefetcher.begin(&entries), 7);
 }
 
 #[test]
@@ -156,7 +156,7 @@ fn another_file_at_the_place_of_one_that_was_evicted_is_a_wrong_guess() {
 #[test]
 fn a_set_knows_the_targets_noted_last() {
     let mut turns = Turns::new(10);
-    turns.0.sets = vec![[Known::default(); WAYS]].into();
+    turns.0.sets = vec![[Slot::default(); WAYS]].into();
     // Of 1,024 tags some targets have the same.
     let tag = |head: &RequestHead| turns.0.hash(head) >> (32 + PLACE_BITS);
     let mut heads: Vec<RequestHead> = (0..10).map(|n| head(&format!("/{n}"), "h")).collect();
@@ -172,7 +172,7 @@ fn a_set_knows_the_targets_noted_last() {
     assert_eq!(turns.turn(&[(a, NO_PLACE)]), [NO_PLACE]);
     assert_eq!(turns.turn(&[(b, 4), (c, 3)]), [2, 3]);
     assert_eq!(turns.turn(&[(b, 4), (c, 3)]), [4, 3]);
-    assert_eq!(turns.0.sets[0].map(Known::place), [4, 3]);
+    assert_eq!(turns.0.sets[0].map(Slot::place), [4, 3]);
 }
 
 #[test]
@@ -184,11 +184,11 @@ fn places_of_more_bits_than_there_are_for_them_are_not_known() {
         (last + 1, false),
         (NO_PLACE, false),
     ] {
-        let known = Known::new(1023, place);
-        assert_eq!(known.is_some(), is_known, "{place}");
-        assert!(known.is_none_or(|known| known.is_of(1023) && known.place() == place));
+        let slot = Slot::new(1023, place);
+        assert_eq!(slot.is_some(), is_known, "{place}");
+        assert!(slot.is_none_or(|slot| slot.is_of(1023) && slot.place() == place));
     }
-    assert_eq!(Known::default().place(), NO_PLACE);
+    assert_eq!(Slot::default().place(), NO_PLACE);
 }
 
 #[test]
@@ -201,6 +201,6 @@ fn the_table_grows_with_the_limit_within_bounds() {
         (1 << 30, 1 << 20),
         (u64::MAX, 1 << 20),
     ] {
-        assert_eq!(FetchAhead::new(limit_bytes).sets.len(), sets);
+        assert_eq!(Prefetcher::new(limit_bytes).sets.len(), sets);
     }
 }

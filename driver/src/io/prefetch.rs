@@ -13,28 +13,28 @@ use engines::http::{FieldId, RequestHead};
 use server_base::s3_fifo::S3Fifo;
 use sys::prefetch::{prefetch, prefetch_bytes};
 
-use super::kept::Entry;
+use super::cached_files::Entry;
 use super::lru::PathHash;
 
 /// Places of files by target, and the requests of a turn.
 #[derive(Debug)]
-pub(crate) struct FetchAhead {
+pub(crate) struct Prefetcher {
     hash: PathHash,
     /// Files that were opened for targets of which the lower bits of the hash are the index, the one noted last in front.
-    sets: Box<[[Known; WAYS]]>,
+    sets: Box<[[Slot; WAYS]]>,
     /// The requests of a turn in the order in which they are answered.
     requests: Vec<Guess>,
     /// Of how many of them memory was asked for.
-    looked_up: usize,
+    prefetched: usize,
     /// How many were begun to be answered.
     begun: usize,
 }
 
 /// One more than the place of a file, and above that the tag of the target that it was opened for; 0 for none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Known(u32);
+struct Slot(u32);
 
-impl Known {
+impl Slot {
     /// `None` for a place that has not so few bits.
     fn new(tag: u32, place: u32) -> Option<Self> {
         let number = place.checked_add(1)?;
@@ -61,16 +61,16 @@ struct Guess {
     place: u32,
 }
 
-impl FetchAhead {
+impl Prefetcher {
     /// A table for files that weigh `limit_bytes` together.
     pub(crate) fn new(limit_bytes: u64) -> Self {
         let sets = (limit_bytes / BYTES_A_SET).clamp(SETS_LEAST, SETS_MOST);
         let sets = (sets as usize).next_power_of_two();
         Self {
             hash: PathHash::new(),
-            sets: vec![[Known::default(); WAYS]; sets].into(),
+            sets: vec![[Slot::default(); WAYS]; sets].into(),
             requests: Vec::new(),
-            looked_up: 0,
+            prefetched: 0,
             begun: 0,
         }
     }
@@ -101,16 +101,16 @@ impl FetchAhead {
 
     /// Asks for memory that the next `count` requests need, a step for all of them before the next one: so the waits for one
     /// step pass together.
-    pub(crate) fn look_up(&mut self, count: usize, entries: &S3Fifo<Entry>) {
+    pub(crate) fn prefetch_requests(&mut self, count: usize, entries: &S3Fifo<Entry>) {
         let end = self.requests.len().min(self.begun + count);
-        let Some(requests) = self.requests.get_mut(self.looked_up..end) else {
+        let Some(requests) = self.requests.get_mut(self.prefetched..end) else {
             return;
         };
-        self.looked_up = end;
+        self.prefetched = end;
         for request in &mut *requests {
             let set = &self.sets[request.set as usize];
-            let known = set.iter().find(|known| known.is_of(request.tag));
-            request.place = known.map_or(NO_PLACE, |known| known.place());
+            let slot = set.iter().find(|slot| slot.is_of(request.tag));
+            request.place = slot.map_or(NO_PLACE, |slot| slot.place());
             if let Some(slot) = entries.slot(request.place) {
                 prefetch(slot);
             }
@@ -119,11 +119,11 @@ impl FetchAhead {
         for request in &*requests {
             if let Some(entry) = entries.at(request.place) {
                 prefetch(&*entry.opened);
-                prefetch_bytes(&entry.path, LOOKED_UP_BYTES);
+                prefetch_bytes(&entry.path, PREFETCHED_BYTES);
             }
         }
         for opened in requests.iter().filter_map(of) {
-            prefetch_bytes(opened.texts(), LOOKED_UP_BYTES);
+            prefetch_bytes(opened.texts(), PREFETCHED_BYTES);
         }
     }
 
@@ -132,7 +132,7 @@ impl FetchAhead {
     pub(crate) fn begin(&mut self, entries: &S3Fifo<Entry>) -> u32 {
         let next = self.requests.get(self.begun + 1);
         if let Some(entry) = next.and_then(|next| entries.at(next.place)) {
-            prefetch_bytes(entry.opened.texts(), FETCHED_BYTES);
+            prefetch_bytes(entry.opened.texts(), NEXT_BYTES);
         }
         let place = self.requests.get(self.begun).map(|request| request.place);
         self.begun += 1;
@@ -141,16 +141,16 @@ impl FetchAhead {
 
     /// Notes the place of the file that was opened for the request begun last.
     #[inline]
-    pub(crate) fn note(&mut self, place: u32) {
+    pub(crate) fn record(&mut self, place: u32) {
         let request = self.begun.checked_sub(1).and_then(|n| self.requests.get(n));
         if let Some(request) = request
             && request.place != place
-            && let Some(known) = Known::new(request.tag, place)
+            && let Some(slot) = Slot::new(request.tag, place)
         {
             let set = &mut self.sets[request.set as usize];
-            let own = set.iter().position(|known| known.is_of(request.tag));
+            let own = set.iter().position(|slot| slot.is_of(request.tag));
             set[..=own.unwrap_or(WAYS - 1)].rotate_right(1);
-            set[0] = known;
+            set[0] = slot;
         }
     }
 
@@ -164,7 +164,7 @@ impl FetchAhead {
     #[inline]
     pub(crate) fn end(&mut self) {
         self.requests.clear();
-        (self.looked_up, self.begun) = (0, 0);
+        (self.prefetched, self.begun) = (0, 0);
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 /// The number of files kept in memory from which requests are looked up ahead: the memory of fewer stays in the processor's
 /// cache.
-pub(crate) const LOOKED_UP_FROM: usize = 512;
+pub(crate) const PREFETCHED_FROM: usize = 512;
 
 /// Files of a set: two targets that are asked for by turns do not forget each other.
 const WAYS: usize = 2;
@@ -188,10 +188,10 @@ const SETS_LEAST: u64 = 1 << 9;
 const SETS_MOST: u64 = 1 << 20;
 
 /// The most bytes of a file's path, and of its header fields, that are asked for when it is looked up.
-const LOOKED_UP_BYTES: usize = 64;
+const PREFETCHED_BYTES: usize = 64;
 /// The most bytes that are asked for while the request before is answered.
-const FETCHED_BYTES: usize = 4 << 10;
+const NEXT_BYTES: usize = 4 << 10;
 
 #[cfg(test)]
-#[path = "fetch_ahead_tests.rs"]
+#[path = "prefetch_tests.rs"]
 mod tests;

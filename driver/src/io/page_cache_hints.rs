@@ -1,7 +1,7 @@
 //! Files recently seen in the page cache, so that popular files are not checked each time.
 //!
 //! A look at the pages of a piece costs a twentieth of sending 100 KB, and pages that were used a moment ago are the last to
-//! be dropped. A piece that is found in memory counts as being there for [`SEEN_MS`]. Where it is not, or another file has
+//! be dropped. A piece that is found in memory counts as being there for [`HINT_MS`]. Where it is not, or another file has
 //! got the place of one that was closed, the send waits for the disk as it would without a look.
 
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use super::read_pool::LOOK_BYTES_MAX;
 
 /// Pieces of files that were in memory; the latest of each place.
 #[derive(Debug)]
-pub struct Seen([Piece; PLACES]);
+pub struct PageCacheHints([Piece; HINTS_MAX]);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
@@ -23,7 +23,7 @@ struct Piece {
     until_ms: u64,
 }
 
-impl Seen {
+impl PageCacheHints {
     /// Returns how many of the first bytes of `range` were in memory a moment ago, 0 where that is not known.
     #[must_use]
     pub fn cached_bytes(&self, range: &FileRange, now_ms: u64) -> u64 {
@@ -36,20 +36,20 @@ impl Seen {
     }
 
     /// Notes that the first `len` bytes of `range` are in memory.
-    pub fn note(&mut self, range: &FileRange, len: u64, now_ms: u64) {
+    pub fn record(&mut self, range: &FileRange, len: u64, now_ms: u64) {
         let (file, place) = place(range);
         self.0[place] = Piece {
             file,
             offset: range.offset,
             len,
-            until_ms: now_ms + SEEN_MS,
+            until_ms: now_ms + HINT_MS,
         };
     }
 }
 
-impl Default for Seen {
+impl Default for PageCacheHints {
     fn default() -> Self {
-        Self([Piece::default(); PLACES])
+        Self([Piece::default(); HINTS_MAX])
     }
 }
 
@@ -57,13 +57,13 @@ fn place(range: &FileRange) -> (usize, usize) {
     let file = Rc::as_ptr(&range.file).addr();
     // Descriptors are allocations of some 32 bytes; what is left of a piece is mostly in the same block as its begin.
     let mixed = (file >> 5) ^ (range.offset / LOOK_BYTES_MAX) as usize;
-    (file, mixed % PLACES)
+    (file, mixed % HINTS_MAX)
 }
 
 /// Pieces that are known.
-const PLACES: usize = 64;
+const HINTS_MAX: usize = 64;
 /// For how long what was in memory counts as being there.
-const SEEN_MS: u64 = 100;
+const HINT_MS: u64 = 100;
 
 #[cfg(test)]
 mod tests {
@@ -81,34 +81,34 @@ mod tests {
 
     #[test]
     fn a_piece_counts_as_there_for_a_while() {
-        let mut seen = Seen::default();
+        let mut hints = PageCacheHints::default();
         let piece = range(4096, 1000);
-        assert_eq!(seen.cached_bytes(&piece, 0), 0);
-        seen.note(&piece, 1000, 7);
-        assert_eq!(seen.cached_bytes(&piece, 7 + SEEN_MS - 1), 1000);
-        assert_eq!(seen.cached_bytes(&piece, 7 + SEEN_MS), 0);
+        assert_eq!(hints.cached_bytes(&piece, 0), 0);
+        hints.record(&piece, 1000, 7);
+        assert_eq!(hints.cached_bytes(&piece, 7 + HINT_MS - 1), 1000);
+        assert_eq!(hints.cached_bytes(&piece, 7 + HINT_MS), 0);
     }
 
     #[test]
     fn what_is_left_of_it_counts_no_byte_before_or_behind() {
-        let mut seen = Seen::default();
+        let mut hints = PageCacheHints::default();
         let piece = range(4096, 1000);
-        seen.note(&piece, 1000, 0);
+        hints.record(&piece, 1000, 0);
         for (offset, left) in [(4095, 0), (4096, 1000), (5095, 1), (5096, 0), (9999, 0)] {
             let rest = FileRange {
                 offset,
                 ..piece.clone()
             };
-            assert_eq!(seen.cached_bytes(&rest, 0), left, "{offset}");
+            assert_eq!(hints.cached_bytes(&rest, 0), left, "{offset}");
         }
     }
 
     #[test]
     fn it_is_of_one_file() {
-        let mut seen = Seen::default();
+        let mut hints = PageCacheHints::default();
         let piece = range(0, 1000);
-        seen.note(&piece, 1000, 0);
+        hints.record(&piece, 1000, 0);
         let other = range(0, 1000);
-        assert_eq!(seen.cached_bytes(&other, 0), 0);
+        assert_eq!(hints.cached_bytes(&other, 0), 0);
     }
 }

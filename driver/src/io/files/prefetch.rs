@@ -1,38 +1,38 @@
 //! Looking up the files of a turn's requests before the first of them is answered.
 //!
 //! The loop tells of each request when it was read ([`FileCache::expect`]), of a group before its answers
-//! ([`FileCache::look_up`]), and of each answer. How a request leads to a file is in `fetch_ahead`, the directory that looks
+//! ([`FileCache::prefetch_requests`]), and of each answer. How a request leads to a file is in `prefetch`, the directory that looks
 //! start at in `base_dir`. Absent: anything that decides what a request gets.
 
 use engines::http::RequestHead;
 
 use super::FileCache;
-use crate::io::fetch_ahead::{FetchAhead, LOOKED_UP_FROM, NO_PLACE};
+use crate::io::prefetch::{NO_PLACE, PREFETCHED_FROM, Prefetcher};
 
 impl FileCache {
     /// Whether [`FileCache::expect`] is to be called.
     #[inline]
-    pub fn looks_ahead(&self) -> bool {
-        self.ahead.is_some()
+    pub fn prefetches(&self) -> bool {
+        self.prefetcher.is_some()
     }
 
     /// Adds a request to those that will be answered in this turn, in their order; `None` where a connection has none.
     #[inline]
     pub fn expect(&mut self, head: Option<&RequestHead>) {
-        if let Some(ahead) = &mut self.ahead {
-            ahead.expect(head);
+        if let Some(prefetcher) = &mut self.prefetcher {
+            prefetcher.expect(head);
         }
     }
 
     /// Prepares for the next `count` requests: asks for the memory that they probably need, and where many have come looks at
     /// the directory that their files lie below.
     #[inline]
-    pub fn look_up(&mut self, count: usize) {
-        let Some(ahead) = &mut self.ahead else {
+    pub fn prefetch_requests(&mut self, count: usize) {
+        let Some(prefetcher) = &mut self.prefetcher else {
             return;
         };
-        ahead.look_up(count, self.memory.entries());
-        let requests = ahead.requests();
+        prefetcher.prefetch_requests(count, self.memory.entries());
+        let requests = prefetcher.requests();
         self.has_many |= requests >= BASE_FROM;
         if requests >= BASE_FROM || requests >= WATCHED_FROM && self.memory.is_watched() {
             self.memory.check_base(self.input_reads);
@@ -42,30 +42,30 @@ impl FileCache {
     /// Begins the answer to the next of the requests that are expected.
     #[inline]
     pub fn begin_expected(&mut self) {
-        if let Some(ahead) = &mut self.ahead {
-            let place = ahead.begin(self.memory.entries());
-            self.memory.set_near(place);
+        if let Some(prefetcher) = &mut self.prefetcher {
+            let place = prefetcher.begin(self.memory.entries());
+            self.memory.set_guess(place);
         }
     }
 
     /// Notes which file it was for.
     #[inline]
     pub fn end_expected(&mut self) {
-        if let Some(ahead) = &mut self.ahead {
-            match self.memory.set_near(NO_PLACE) {
+        if let Some(prefetcher) = &mut self.prefetcher {
+            match self.memory.set_guess(NO_PLACE) {
                 NO_PLACE => {}
-                place => ahead.note(place),
+                place => prefetcher.record(place),
             }
         }
     }
 
-    /// Forgets the requests of the turn. From [`LOOKED_UP_FROM`] kept files on, the requests of the next one are looked up.
+    /// Forgets the requests of the turn. From [`PREFETCHED_FROM`] kept files on, the requests of the next one are looked up.
     #[inline]
     pub fn end_turn(&mut self) {
-        match &mut self.ahead {
-            Some(ahead) => ahead.end(),
-            None if self.memory.len() >= LOOKED_UP_FROM => {
-                self.ahead = Some(Box::new(FetchAhead::new(self.memory.limit())));
+        match &mut self.prefetcher {
+            Some(prefetcher) => prefetcher.end(),
+            None if self.memory.len() >= PREFETCHED_FROM => {
+                self.prefetcher = Some(Box::new(Prefetcher::new(self.memory.limit())));
             }
             None => {}
         }
@@ -74,7 +74,7 @@ impl FileCache {
     /// Whether the next file that is asked for is probably not kept, and the memory that would tell is far.
     #[inline]
     pub(super) fn is_probably_new(&self) -> bool {
-        self.mostly_missed && self.ahead.is_some() && !self.memory.has_near()
+        self.mostly_missed && self.prefetcher.is_some() && !self.memory.has_guess()
     }
 
     /// Counts a file that was not kept. Where fewer were kept since the last [`MISSES_COMPARED`] of these, the kernel is not left
@@ -114,5 +114,5 @@ const BASE_FROM: usize = 8;
 const WATCHED_FROM: usize = 2;
 
 #[cfg(test)]
-#[path = "ahead_tests.rs"]
+#[path = "prefetch_tests.rs"]
 mod tests;

@@ -37,7 +37,7 @@ fn turn(cache: &mut FileCache, dir: &Path, expected: &[usize], asked: &[usize]) 
     let mut texts = Vec::new();
     for (at, number) in asked.iter().enumerate() {
         if at % 32 == 0 {
-            cache.look_up(32);
+            cache.prefetch_requests(32);
         }
         cache.begin_expected();
         texts.push(match open(cache, &dir.join(number.to_string())) {
@@ -111,20 +111,20 @@ impl Trees {
 
 #[test]
 fn requests_are_looked_up_from_a_number_of_kept_files_on() {
-    let trees = Trees::new(LOOKED_UP_FROM);
+    let trees = Trees::new(PREFETCHED_FROM);
     let mut cache = later(64 << 20);
-    let all: Vec<usize> = (0..LOOKED_UP_FROM).collect();
+    let all: Vec<usize> = (0..PREFETCHED_FROM).collect();
     turn(&mut cache, &trees.root(), &[], &all[1..]);
-    assert!(!cache.looks_ahead());
+    assert!(!cache.prefetches());
     turn(&mut cache, &trees.root(), &[], &all[..1]);
-    assert!(cache.looks_ahead());
+    assert!(cache.prefetches());
     cache.configure(Limits::default());
-    assert!(!cache.looks_ahead(), "the limit may be another one");
+    assert!(!cache.prefetches(), "the limit may be another one");
     turn(&mut cache, &trees.root(), &[], &all[..1]);
-    assert!(cache.looks_ahead());
+    assert!(cache.prefetches());
     cache.relieve();
     turn(&mut cache, &trees.root(), &[], &all[..1]);
-    assert!(!cache.looks_ahead());
+    assert!(!cache.prefetches());
 }
 
 /// Files and the link to their tree change between turns, guesses are right and wrong, the directory is chosen and closed: what
@@ -184,19 +184,19 @@ fn what_is_opened_is_what_is_on_disk_whatever_was_expected() {
             let on_disk: Vec<String> = asked.iter().map(|n| trees.expected(*n)).collect();
             assert_eq!(texts, on_disk, "round {round}, limit {limit}");
         }
-        assert!(cache.looks_ahead() && with_base > 50, "{with_base}");
+        assert!(cache.prefetches() && with_base > 50, "{with_base}");
     }
 }
 
 #[test]
 fn the_directory_is_open_while_many_requests_come_together() {
-    let trees = Trees::new(LOOKED_UP_FROM);
+    let trees = Trees::new(PREFETCHED_FROM);
     let mut cache = later(64 << 20);
     cache.configure(Limits {
         watches: false,
         ..Limits::default()
     });
-    let all: Vec<usize> = (0..LOOKED_UP_FROM).collect();
+    let all: Vec<usize> = (0..PREFETCHED_FROM).collect();
     turn(&mut cache, &trees.root(), &[], &all);
     let mut now_ms = SWEEP_MS;
     let mut sweep_after = |cache: &mut FileCache, requests: &[usize]| {
@@ -223,11 +223,11 @@ fn the_directory_is_open_while_many_requests_come_together() {
 /// Files that are opened before what is kept of them is looked for are as on the disk, and those that are kept are used.
 #[test]
 fn files_are_opened_first_where_most_are_new() {
-    let mut trees = Trees::new(2 * LOOKED_UP_FROM);
-    let limit = LOOKED_UP_FROM as u64 * 2 * ENTRY_BYTES;
+    let mut trees = Trees::new(2 * PREFETCHED_FROM);
+    let limit = PREFETCHED_FROM as u64 * 2 * ENTRY_BYTES;
     let mut cache = later(limit);
-    let all: Vec<usize> = (0..2 * LOOKED_UP_FROM).collect();
-    turn(&mut cache, &trees.root(), &[], &all[..LOOKED_UP_FROM]);
+    let all: Vec<usize> = (0..2 * PREFETCHED_FROM).collect();
+    turn(&mut cache, &trees.root(), &[], &all[..PREFETCHED_FROM]);
     assert!(cache.mostly_missed && cache.is_probably_new());
     let big = trees.root().join("big");
     fs::write(&big, [b'x'; super::super::CONTENT_BYTES as usize + 1]).expect("write");
@@ -260,7 +260,7 @@ fn directories_are_watched_no_more_where_most_files_are_new() {
     if !is_watchable(&dir.0) {
         return;
     }
-    let folders = Folders::new(&dir.0, 2 * LOOKED_UP_FROM);
+    let folders = Folders::new(&dir.0, 2 * PREFETCHED_FROM);
     let mut cache = later(64 << 20);
     let ask = |cache: &mut FileCache, numbers: std::ops::Range<usize>| {
         cache.input_received();
@@ -268,21 +268,21 @@ fn directories_are_watched_no_more_where_most_files_are_new() {
             cache.expect(Some(&head(number)));
             open(cache, &folders.path(number)).expect("it is there");
         }
-        cache.look_up(BASE_FROM);
+        cache.prefetch_requests(BASE_FROM);
         cache.end_turn();
     };
-    ask(&mut cache, 0..LOOKED_UP_FROM);
+    ask(&mut cache, 0..PREFETCHED_FROM);
     for _ in 0..2 {
-        ask(&mut cache, 0..LOOKED_UP_FROM);
+        ask(&mut cache, 0..PREFETCHED_FROM);
     }
     cache.sweep(SWEEP_MS);
     assert!(cache.memory.is_watched() && !cache.mostly_missed);
     // The hits count for the first of the misses.
     let compared = MISSES_COMPARED as usize;
-    ask(&mut cache, LOOKED_UP_FROM..LOOKED_UP_FROM + compared);
+    ask(&mut cache, PREFETCHED_FROM..PREFETCHED_FROM + compared);
     assert!(cache.memory.is_watched());
-    let last = LOOKED_UP_FROM + 2 * compared - 1;
-    ask(&mut cache, LOOKED_UP_FROM + compared..last);
+    let last = PREFETCHED_FROM + 2 * compared - 1;
+    ask(&mut cache, PREFETCHED_FROM + compared..last);
     assert!(cache.memory.is_watched());
     ask(&mut cache, last..last + 1);
     assert!(cache.mostly_missed && !cache.memory.is_watched());
@@ -294,7 +294,7 @@ fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
     if !is_watchable(&dir.0) {
         return;
     }
-    let folders = Folders::new(&dir.0, LOOKED_UP_FROM);
+    let folders = Folders::new(&dir.0, PREFETCHED_FROM);
     // Requests of a turn: each of four files, and one more that finds what a look before it found.
     for (extra, begins) in [(0, true), (1, false)] {
         let mut cache = later(64 << 20);
@@ -303,13 +303,13 @@ fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
             for number in numbers {
                 cache.expect(Some(&head(*number)));
             }
-            cache.look_up(numbers.len());
+            cache.prefetch_requests(numbers.len());
             for number in numbers {
                 open(cache, &folders.path(*number)).expect("it is there");
             }
             cache.end_turn();
         };
-        let all: Vec<usize> = (0..LOOKED_UP_FROM).collect();
+        let all: Vec<usize> = (0..PREFETCHED_FROM).collect();
         ask(&mut cache, &all);
         cache.sweep(0);
         assert!(!cache.memory.is_watched(), "nothing was kept");
@@ -335,7 +335,7 @@ fn files_in_watched_directories_are_as_on_the_disk() {
     if !is_watchable(&dir.0) {
         return;
     }
-    let mut folders = Folders::new(&dir.0, LOOKED_UP_FROM + 100);
+    let mut folders = Folders::new(&dir.0, PREFETCHED_FROM + 100);
     let mut cache = later(64 << 20);
     let mut now_ms = 1;
     let mut rounds = 0;
@@ -352,7 +352,7 @@ fn files_in_watched_directories_are_as_on_the_disk() {
             asked[rounds % BASE_FROM] = changed;
             cache.input_received();
             asked.iter().for_each(|n| cache.expect(Some(&head(*n))));
-            cache.look_up(asked.len());
+            cache.prefetch_requests(asked.len());
             unlooked += cache.memory.unlooked(cache.input_reads);
             for number in asked {
                 cache.begin_expected();

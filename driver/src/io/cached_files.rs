@@ -12,8 +12,8 @@ use sys::prefetch::prefetch;
 
 use super::base_dir::{BaseDir, Look, common_dir};
 use super::dir_watch::Mark;
-use super::fetch_ahead::{LOOKED_UP_FROM, NO_PLACE};
 use super::open_path::{self, Found};
+use super::prefetch::{NO_PLACE, PREFETCHED_FROM};
 
 /// Limits of a thread's file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,10 +31,10 @@ impl Limits {
     #[must_use]
     pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
         let threads = threads.max(1);
-        let kept = descriptors / KEPT_SHARE / threads;
+        let kept = descriptors / DESCRIPTORS_SHARE / threads;
         Self {
             memory_bytes: memory_bytes / threads,
-            descriptors: kept.clamp(KEPT_LEAST, KEPT_MOST),
+            descriptors: kept.clamp(DESCRIPTORS_LEAST, DESCRIPTORS_MOST),
             ..Self::default()
         }
     }
@@ -44,7 +44,7 @@ impl Default for Limits {
     fn default() -> Self {
         Self {
             memory_bytes: 64 << 20,
-            descriptors: KEPT_DEFAULT,
+            descriptors: DESCRIPTORS_DEFAULT,
             watches: true,
         }
     }
@@ -52,11 +52,11 @@ impl Default for Limits {
 
 /// Entries by path.
 #[derive(Debug)]
-pub(crate) struct Kept {
+pub(crate) struct CachedFiles {
     entries: S3Fifo<Entry>,
     /// The place that is probably looked for next.
-    near: u32,
-    /// The place that was used first since `near` was set.
+    guess: u32,
+    /// The place that was used first since `guess` was set.
     used: u32,
     /// The directory that most entries lie below, where looks at many come together.
     base: Option<BaseDir>,
@@ -110,11 +110,11 @@ pub(crate) enum Check {
     Changed(Meta),
 }
 
-impl Kept {
+impl CachedFiles {
     pub(crate) fn new(limit: u64) -> Self {
         Self {
             entries: S3Fifo::new(limit),
-            near: NO_PLACE,
+            guess: NO_PLACE,
             used: NO_PLACE,
             base: None,
             watches: false,
@@ -184,8 +184,8 @@ impl Kept {
     /// Sets the place that is probably looked for next, and returns the one that was used first since the last call;
     /// `NO_PLACE` for none.
     #[inline]
-    pub(crate) fn set_near(&mut self, place: u32) -> u32 {
-        self.near = place;
+    pub(crate) fn set_guess(&mut self, place: u32) -> u32 {
+        self.guess = place;
         std::mem::replace(&mut self.used, NO_PLACE)
     }
 
@@ -197,8 +197,8 @@ impl Kept {
 
     /// A place is guessed for the next look-up.
     #[inline]
-    pub(crate) fn has_near(&self) -> bool {
-        self.near != NO_PLACE
+    pub(crate) fn has_guess(&self) -> bool {
+        self.guess != NO_PLACE
     }
 
     /// Has the kernel report no changes below the directory.
@@ -276,7 +276,7 @@ impl Kept {
     ) -> Result<Check, FileError> {
         // The hash alone tells the entry where a look follows. Of two paths that have one hash, which is one case in 2^64, the
         // look tells that another file is there.
-        let Some(place) = self.entries.find_near(hash, self.near) else {
+        let Some(place) = self.entries.find_near(hash, self.guess) else {
             return Ok(Check::Unknown);
         };
         let Some(entry) = self.entries.at_mut(place) else {
@@ -344,7 +344,7 @@ impl Kept {
     ) -> Result<Found, FileError> {
         // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open. Of few files the
         // processor has it.
-        let many = self.entries.len() >= LOOKED_UP_FROM;
+        let many = self.entries.len() >= PREFETCHED_FROM;
         let first = many.then(|| self.entries.first(hash)).flatten();
         if let Some(place) = first {
             prefetch(place);
@@ -427,12 +427,12 @@ const MARKED: u64 = 1 << 63;
 const PLACE_BITS: u32 = 16;
 
 /// The part of all descriptors that the process may have which its threads keep for files.
-pub const KEPT_SHARE: u64 = 8;
+pub const DESCRIPTORS_SHARE: u64 = 8;
 
 /// The most and the fewest files that a thread keeps open without `open_file_cache`.
-pub const KEPT_MOST: u64 = 8192;
-/// See [`KEPT_MOST`].
-pub const KEPT_LEAST: u64 = 16;
+pub const DESCRIPTORS_MOST: u64 = 8192;
+/// See [`DESCRIPTORS_MOST`].
+pub const DESCRIPTORS_LEAST: u64 = 16;
 
 /// The most entries whose paths are compared to find a directory that they lie below: reading all would hold others up.
 const BASE_ENTRIES: usize = 256;
@@ -441,4 +441,4 @@ const BASE_ENTRIES: usize = 256;
 const HITS_A_LOOK: u64 = 4;
 
 /// Capacity before a limit is set.
-const KEPT_DEFAULT: u64 = 512;
+const DESCRIPTORS_DEFAULT: u64 = 512;

@@ -8,13 +8,13 @@ use server_base::files::FileError;
 
 /// The paths, a few.
 #[derive(Debug, Default)]
-pub(crate) struct Absent {
+pub(crate) struct NegativeLookups {
     /// The first `used` of them are valid; the others are memory for the next ones.
     paths: Vec<(Vec<u8>, FileError)>,
     used: usize,
 }
 
-impl Absent {
+impl NegativeLookups {
     /// Forgets all of them.
     #[inline]
     pub(crate) fn clear(&mut self) {
@@ -30,8 +30,8 @@ impl Absent {
     }
 
     /// Remembers that there is nothing at a path, if that is what the error says.
-    pub(crate) fn note(&mut self, path: &[u8], error: FileError) {
-        if !error.is_missing() || self.used == ABSENT_MAX {
+    pub(crate) fn record(&mut self, path: &[u8], error: FileError) {
+        if !error.is_missing() || self.used == NEGATIVE_LOOKUPS_MAX {
             return;
         }
         match self.paths.get_mut(self.used) {
@@ -47,7 +47,7 @@ impl Absent {
 }
 
 /// Most paths between two reads of sockets.
-pub(crate) const ABSENT_MAX: usize = 16;
+pub(crate) const NEGATIVE_LOOKUPS_MAX: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -60,24 +60,27 @@ mod tests {
 
     #[test]
     fn paths_are_known_until_more_is_read_and_up_to_their_number() {
-        let mut absent = Absent::default();
+        let mut negative_lookups = NegativeLookups::default();
         let path = |n: usize| format!("/{n}").into_bytes();
         for round in 0..2 {
-            assert_eq!(absent.find(&path(0), "stat()"), None, "{round}");
-            (0..=ABSENT_MAX).for_each(|n| absent.note(&path(n), MISSING));
-            let error = absent.find(&path(ABSENT_MAX - 1), "stat()");
+            assert_eq!(negative_lookups.find(&path(0), "stat()"), None, "{round}");
+            (0..=NEGATIVE_LOOKUPS_MAX).for_each(|n| negative_lookups.record(&path(n), MISSING));
+            let error = negative_lookups.find(&path(NEGATIVE_LOOKUPS_MAX - 1), "stat()");
             let found = error.map(|error| (error.errno, error.call));
             assert_eq!(found, Some((libc::ENOENT, "stat()")));
-            assert_eq!(absent.find(&path(ABSENT_MAX), "stat()"), None);
-            absent.clear();
+            assert_eq!(
+                negative_lookups.find(&path(NEGATIVE_LOOKUPS_MAX), "stat()"),
+                None
+            );
+            negative_lookups.clear();
         }
     }
 
     #[test]
     fn what_is_there_and_cannot_be_read_is_not_remembered() {
-        let mut absent = Absent::default();
+        let mut negative_lookups = NegativeLookups::default();
         let errno = libc::EACCES;
-        absent.note(b"/x", FileError { errno, ..MISSING });
-        assert_eq!(absent.find(b"/x", "open()"), None);
+        negative_lookups.record(b"/x", FileError { errno, ..MISSING });
+        assert_eq!(negative_lookups.find(b"/x", "open()"), None);
     }
 }
