@@ -90,7 +90,7 @@ fn a_comment_silences_a_warning() {
         panic!("two warnings: {}", outcome.stderr)
     };
     assert!(
-        comment.contains("FB001: no warning has the code \"FB2O1\""),
+        comment.contains("FB001: unknown warning code \"FB2O1\""),
         "{comment}"
     );
     assert!(trap.contains("FB201"), "{trap}");

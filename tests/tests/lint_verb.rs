@@ -111,7 +111,7 @@ fn json_has_each_warning_with_its_place() {
     assert!(
         header["message"]
             .as_str()
-            .is_some_and(|m| m.starts_with("\"add_header\" puts"))
+            .is_some_and(|m| m.starts_with("\"add_header\" adds"))
     );
     assert!(
         header["hint"]

@@ -81,7 +81,7 @@ impl Allows {
             other => {
                 let word = other.map_or("", |(word, _)| word);
                 let message = format!(
-                    "\"{word}\" in a comment for firstbyte is neither \"allow\" nor \"allow-file\""
+                    "unknown word \"{word}\" in a \"firstbyte:\" comment, expected \"allow\" or \"allow-file\""
                 );
                 self.useless(comment, message);
                 return;
@@ -102,15 +102,19 @@ impl Allows {
                         ..comment.pos
                     },
                     len: word.len(),
-                    message: format!("no warning has the code \"{word}\""),
-                    hint: "the codes are in docs/lint.md; a reason goes behind \"--\"",
+                    message: format!("unknown warning code \"{word}\""),
+                    hint: "docs/lint.md lists the codes; write a reason after \"--\"",
                 }),
             }
         }
         if !any {
-            self.useless(comment, "a silencing comment names no code".to_owned());
+            self.useless(
+                comment,
+                "no warning code in a \"firstbyte:\" comment".to_owned(),
+            );
         } else if !whole_file && comment.directives.is_empty() {
-            let message = "a silencing comment has no directive after it in its block".to_owned();
+            let message =
+                "no directive follows this \"firstbyte:\" comment in its block".to_owned();
             self.useless(comment, message);
         }
     }
@@ -132,7 +136,7 @@ impl Allows {
             pos: comment.pos,
             len: comment.text.len() + 1,
             message,
-            hint: "write \"# firstbyte: allow CODE\" above a directive or behind it",
+            hint: "write \"# firstbyte: allow CODE\" above a directive or after it on its line",
         });
     }
 
@@ -155,7 +159,7 @@ pub(crate) fn unknown_codes(tree: &Tree, warn: &mut Warn<'_>) {
     faults(tree, warn, AllowErrorKind::UnknownCode);
 }
 
-/// FB002: a comment for firstbyte silences nothing.
+/// FB002: a silencing comment without effect.
 pub(crate) fn useless(tree: &Tree, warn: &mut Warn<'_>) {
     faults(tree, warn, AllowErrorKind::Useless);
 }

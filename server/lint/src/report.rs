@@ -106,7 +106,7 @@ impl Group<'_> {
         let count = grouped(others.len());
         let mut more = format!("the others: {}", places(others, files));
         if others.len() > PLACES_SHOWN {
-            more += ", ...; \"firstbyte lint --json\" has all of them";
+            more += ", ...; \"firstbyte lint --json\" lists all of them";
         }
         let hint = first.hint().map(|hint| format!("{hint}\n"));
         let first = first
@@ -198,7 +198,7 @@ mod tests {
             assert!(shown.contains(&first), "{shown}");
             assert_eq!(shown.lines().count(), 5, "{shown}");
             let last =
-                "\nthe others: /c:3, 4, 5, 6, 7, ...; \"firstbyte lint --json\" has all of them";
+                "\nthe others: /c:3, 4, 5, 6, 7, ...; \"firstbyte lint --json\" lists all of them";
             assert!(shown.ends_with(last), "{shown}");
         }
     }

@@ -45,7 +45,7 @@ fn keepalive(tree: &Tree, server: &Server, report: &mut Report<'_>) {
         if let Some((id, value)) = Server::setting(tree, *block, "keepalive_timeout")
             && conf::parse_time_ms(value.as_bytes()) == Some(0)
         {
-            let title = "keepalive_timeout 0: each request of HTTP/1 opens a connection";
+            let title = "keepalive_timeout 0: each HTTP/1 request opens a connection";
             report.add(KEEPALIVE, title, id);
         }
         if let Some((id, "0" | "1")) = Server::setting(tree, *block, "keepalive_requests") {
@@ -61,7 +61,7 @@ fn multiplexing(tree: &Tree, server: &Server, http2: &HashSet<String>, report: &
     }
     for listen in &server.tls_listens {
         if !http2.contains(&address(tree.arg(*listen, 0))) {
-            let title = "a server with TLS without http2: requests of a page wait for each other on six connections";
+            let title = "TLS without http2: the requests of a page queue on six connections";
             report.add(HTTP2, title, *listen);
         }
     }

@@ -45,7 +45,7 @@ fn compression(tree: &Tree, server: &Server, report: &mut Report<'_>) {
         match is_passed(tree, *first) && others.iter().all(|block| is_passed(tree, *block)) {
             true => report.add(
                 PASSED,
-                "no gzip: text is sent uncompressed where the server behind does not compress it",
+                "no gzip: text is sent uncompressed unless the upstream server compresses it",
                 place,
             ),
             false => report.add(COMPRESSION, "no gzip: text is sent uncompressed", place),
@@ -86,7 +86,8 @@ fn types(tree: &Tree, block: Id, report: &mut Report<'_>) {
     match is_passed(tree, block) {
         true => report.add(
             PASSED_TYPES,
-            &format!("gzip_types without {lacking}: they are sent uncompressed where the server behind does not compress them"),
+            &format!("gzip_types without {lacking}: they are sent uncompressed unless the upstream server \
+                      compresses them"),
             at,
         ),
         false => report.add(
@@ -117,12 +118,14 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             match ignored {
                 Some(id) => report.add(
                     IGNORED,
-                    &format!("{ignore} X-Accel-Buffering: in nginx a program cannot have what it flushes sent at once"),
+                    &format!("{ignore} X-Accel-Buffering: an application cannot disable buffering in nginx, and \
+                              flushed output is delayed"),
                     id,
                 ),
                 None => report.add(
                     HELD,
-                    &format!("{buffering} is on: nginx keeps what a program flushes until a buffer is full or X-Accel-Buffering says no; firstbyte sends it"),
+                    &format!("{buffering} is on: nginx holds flushed output until a buffer is full, unless \
+                              X-Accel-Buffering is \"no\"; firstbyte sends it at once"),
                     at,
                 ),
             }
@@ -132,7 +135,7 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             && !value.starts_with('0')
         {
             let title =
-                "postpone_gzipping: compression begins only when so much of a response is there";
+                "postpone_gzipping: compression waits until this much of a response has arrived";
             report.add(GZIPPING, title, id);
         }
     }
@@ -150,7 +153,7 @@ fn fields(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             && let Some(largest) = all.iter().max_by_key(|id| bytes(id))
         {
             let title = format!(
-                "add_header makes each response {sum} bytes longer, {} most of all",
+                "add_header adds {sum} bytes to each response, most of them by {}",
                 tree.arg(*largest, 0)
             );
             report.add(BLOAT, &title, *largest);
@@ -213,7 +216,7 @@ const PASSED_TYPES: Rule = Rule {
 const HELD: Rule = Rule {
     code: "held-first-byte",
     weight: Weight::Note,
-    mend: "proxy_buffering off; (or fastcgi_buffering and so on) where programs flush; firstbyte: nothing to set",
+    mend: "proxy_buffering off; (or fastcgi_buffering etc.) for applications that flush; firstbyte: no change needed",
     round_trips: 0,
 };
 const IGNORED: Rule = Rule {
@@ -229,6 +232,6 @@ const GZIPPING: Rule = Rule {
 const BLOAT: Rule = Rule {
     code: "header-bloat",
     weight: Weight::Warn,
-    mend: "shorter values, and add_header where a field is needed alone",
+    mend: "shorten the values; use add_header only in locations that need the field",
     round_trips: 0,
 };

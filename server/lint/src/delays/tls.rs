@@ -46,20 +46,20 @@ fn resumption(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let cache = server.value(tree, "ssl_session_cache", "none");
     if tickets == "off" && matches!(cache, "none" | "off") {
         let title =
-            "ssl_session_tickets off without an ssl_session_cache: each handshake is a full one";
+            "ssl_session_tickets off without an ssl_session_cache: no handshake can be resumed";
         report.add(RESUMPTION, title, server.place(tree, "ssl_session_tickets"));
     }
 }
 
 fn records(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let Some((id, value)) = Server::setting(tree, server.id, "ssl_buffer_size") else {
-        let title = "ssl_buffer_size is nginx's default of 16k: nothing of a record can be read before its last byte; firstbyte's records are small at first";
+        let title = "ssl_buffer_size has nginx's default of 16k: a client cannot decrypt a record before its \
+                     last byte arrives; firstbyte starts with small records";
         report.add(RECORDS, title, server.id);
         return;
     };
     if conf::parse_size(value.as_bytes()).is_some_and(|bytes| bytes >= RECORD_BYTES) {
-        let title =
-            "ssl_buffer_size of 16k or more: nothing of a record can be read before its last byte";
+        let title = "ssl_buffer_size of 16k or more: a client cannot decrypt a record before its last byte arrives";
         report.add(RECORDS, title, id);
     }
 }
@@ -76,10 +76,11 @@ pub(super) fn judge_redirects(tree: &Tree, servers: &[Server], report: &mut Repo
         let Some((id, reached)) = late else { continue };
         let title = match reached.iter().any(|site| site.is_passed) {
             true => {
-                "a redirect to https without Strict-Transport-Security there, if the server behind adds none: each visit by http takes it again"
+                "a redirect to https without Strict-Transport-Security, unless the upstream server adds it: \
+                 every visit over http is redirected again"
             }
             false => {
-                "a redirect to https without Strict-Transport-Security there: each visit by http takes it again"
+                "a redirect to https without Strict-Transport-Security: every visit over http is redirected again"
             }
         };
         report.add(REDIRECT, title, id);
@@ -196,7 +197,7 @@ const VERSIONS: Rule = Rule {
 const EARLY_DATA: Rule = Rule {
     code: "no-early-data",
     weight: Weight::Note,
-    mend: "ssl_early_data on; where requests may be replayed (RFC 8470)",
+    mend: "ssl_early_data on; if requests may be replayed (RFC 8470)",
     round_trips: 1,
 };
 const RESUMPTION: Rule = Rule {

@@ -40,7 +40,7 @@ pub(super) fn allow_alone(tree: &Tree, warn: &mut Warn<'_>) {
         let decided = rules.iter().any(|id| is_all(tree, *id));
         if tree.name(last) == "allow" && !decided {
             let message = format!(
-                "\"allow {}\" keeps nobody out: whoever no rule fits is let in",
+                "\"allow {}\" without \"deny all\" restricts nothing",
                 tree.arg(last, 0)
             );
             warn.name(last, message, "write \"deny all;\" after it");
@@ -58,14 +58,14 @@ pub(super) fn unreachable(tree: &Tree, warn: &mut Warn<'_>) {
         };
         for id in behind {
             let message = format!(
-                "this rule is never asked: \"{} all\" of {} has decided before",
+                "this rule is never reached: \"{} all\" in {} matches first",
                 tree.name(*first),
                 tree.place(*first)
             );
             warn.name(
                 *id,
                 message,
-                "the first rule that fits decides: write the general one last",
+                "the first matching rule decides: put \"all\" last",
             );
         }
     }
@@ -99,7 +99,7 @@ pub(super) fn return_first(tree: &Tree, warn: &mut Warn<'_>) {
             !["off", "all"].contains(&tree.arg(*check, 0)) || tree.name(*check) == "deny"
         }) {
             let message = format!(
-                "\"return\" answers before \"{}\" of {} is asked",
+                "\"return\" answers before \"{}\" in {} is checked",
                 tree.name(check),
                 tree.place(check)
             );
@@ -118,9 +118,8 @@ pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
         let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {
             continue;
         };
-        let message =
-            format!("a client chooses with \"{name}\" which file its password is looked up in");
-        let hint = "\"$server_name\" is what the configuration calls the server";
+        let message = format!("the client chooses the password file by \"{name}\"");
+        let hint = "use \"$server_name\", which comes from the configuration";
         warn.word(id, 0, message, hint);
     }
 }

@@ -30,7 +30,7 @@ pub(super) fn open_location(tree: &Tree, warn: &mut Warn<'_>) {
             )
         } else {
             format!(
-                "the \"alias\" of this location maps \"{name}-x\" to \"{alias}-x\", beside \"{alias}\""
+                "the \"alias\" of this location maps \"{name}-x\" to \"{alias}-x\", outside of \"{alias}\""
             )
         };
         let slash = if alias.ends_with('/') { "" } else { "/" };

@@ -20,10 +20,11 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
             None => "by default".to_owned(),
         };
         let message = format!(
-            "{} descriptors are too few for {most} \"worker_connections\" {place}",
+            "{} file descriptors are not enough for {most} \"worker_connections\" {place}",
             tree.arg(limit, 0)
         );
-        let hint = "each connection takes one, and a proxied request two; twice the connections is a safe number";
+        let hint =
+            "a proxied request needs two descriptors: set at least twice \"worker_connections\"";
         warn.word(limit, 0, message, hint);
     }
 }

@@ -13,12 +13,11 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
                 continue;
             }
             let message = format!(
-                "the expression \"{}\" can match the same text in ever more ways: a long one that does not match in \
-                 the end is tried in all of them",
+                "the expression \"{}\" can backtrack exponentially on text that does not match",
                 String::from_utf8_lossy(&found.pattern)
             );
-            let hint = "let what repeats inside a repetition begin or end with something it cannot match itself, \
-                        as (?:[^/]+/)* does";
+            let hint =
+                "separate the repeated parts by a character they cannot match, as in (?:[^/]+/)*";
             match found.argument {
                 Some(argument) => warn.word(id, argument, message, hint),
                 None => warn.name(id, message, hint),

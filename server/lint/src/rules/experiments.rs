@@ -62,7 +62,7 @@ fn compare(tree: &Tree, warn: &mut Warn<'_>, experiment: &str, one: &Arm<'_>, ot
             value(mine),
             value(theirs)
         );
-        let hint = "arms that differ in more than their effect measure something else";
+        let hint = "the experiment measures this difference, too";
         warn.name(at, message, hint);
     }
 }
@@ -124,8 +124,9 @@ pub(super) fn hidden_times(tree: &Tree, warn: &mut Warn<'_>) {
         let shows = value == "*" || value.contains("://") || value.contains('$');
         let of_arm = || tree.parents(id).any(|parent| servers.contains(&parent));
         if is_timing && !shows && of_arm() {
-            let message = "the host of an arm hides the times of its files from the beacon";
-            let hint = "leave the field out: the hosts of arms have \"Timing-Allow-Origin: *\"";
+            let message =
+                "this \"Timing-Allow-Origin\" hides the timing of the arm's files from the beacon";
+            let hint = "remove it: hosts of arms send \"Timing-Allow-Origin: *\"";
             warn.word(id, 1, message, hint);
         }
     }

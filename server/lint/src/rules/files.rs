@@ -30,12 +30,13 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
                 |index: &usize| variables(tree.arg(id, *index)).any(|name| is_uri(&name));
             if let Some(index) = (0..last).find(whole_uri) {
                 let message = format!(
-                    "in a location with an expression \"alias\" is the whole path: \"{}\" is looked for at \"{}{}\"",
+                    "in a location with a regular expression \"alias\" is the whole path: \"{}\" is looked up as \
+                     \"{}{}\"",
                     tree.arg(id, index),
                     tree.arg(alias, 0),
                     tree.arg(id, index)
                 );
-                let hint = "use \"root\", or try \"\" for the alias as it is";
+                let hint = "use \"root\", or write \"\" to try the alias itself";
                 warn.word(id, index, message, hint);
             }
             continue;
@@ -48,17 +49,17 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
             && !uri.starts_with(location.name)
         {
             let message = format!(
-                "a URI with variables loses \"{}\" once because of \"alias\": it is \"{uri}\"",
+                "because of \"alias\" a URI with variables loses the prefix \"{}\" and becomes \"{uri}\"",
                 location.name
             );
-            let hint = format!("write it twice: \"{}{fallback}\"", location.name);
+            let hint = format!("write the prefix twice: \"{}{fallback}\"", location.name);
             warn.word(id, last, message, hint);
         }
         let leaves = fallback.starts_with('/') && !fallback.starts_with(location.name);
         if location.is_prefix() && leaves {
             let message = format!(
-                "the last of \"try_files\" is a URI, not a file: \"{fallback}\" is outside of this location and not \
-                 looked for in \"{}\"",
+                "the last argument of \"try_files\" is a URI: \"{fallback}\" is outside of this location and not \
+                 served from \"{}\"",
                 tree.arg(alias, 0)
             );
             let name = location.name.trim_end_matches('/');
@@ -66,7 +67,7 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
                 id,
                 last,
                 message,
-                format!("within this location it is \"{name}{fallback}\""),
+                format!("write \"{name}{fallback}\" to stay in this location"),
             );
         }
     }
@@ -115,13 +116,13 @@ pub(super) fn root_in_locations(tree: &Tree, warn: &mut Warn<'_>) {
                 continue;
             }
             let message = format!(
-                "this location serves files and has no \"root\": it takes the default, not that of {}",
+                "no \"root\" for the files of this location: the default is used, not the \"root\" in {}",
                 tree.place(with_root)
             );
             warn.name(
                 location,
                 message,
-                "write \"root\" in the server, where all its locations find it",
+                "move \"root\" to the server, so that all its locations inherit it",
             );
         }
     }
@@ -162,13 +163,9 @@ pub(super) fn if_file(tree: &Tree, warn: &mut Warn<'_>) {
             is_uri(&name) || matches!(name.as_str(), "request_filename" | "fastcgi_script_name")
         };
         if variables(&path).any(of_request) {
-            let message = "asking for the file in \"if\" looks at it twice, and \"if\" does not go well with other \
-                           directives";
-            warn.name(
-                id,
-                message,
-                "\"try_files $uri $uri/ @other;\" asks and goes on in one",
-            );
+            let message =
+                "\"if\" looks the file up a second time, and other directives are unreliable in it";
+            warn.name(id, message, "use \"try_files $uri $uri/ @other;\"");
         }
     }
 }
@@ -195,10 +192,10 @@ pub(super) fn dot(tree: &Tree, warn: &mut Warn<'_>) {
         let paths = regex.and_then(|regex| Paths::of(&regex.ast));
         if paths.is_some_and(|paths| paths.iter().any(|path| any_before_extension(path))) {
             let message = format!(
-                "the dot before the extension stands for any byte: \"{}\" does not ask for one",
+                "the unescaped dot before the extension in \"{}\" matches any character",
                 location.name
             );
-            warn.word(id, location.argument, message, "a dot as such is \"\\.\"");
+            warn.word(id, location.argument, message, "write \"\\.\" for a dot");
         }
     }
 }

@@ -27,10 +27,9 @@ pub(super) fn unchecked_script(tree: &Tree, warn: &mut Warn<'_>) {
         let value = tree.arg(script, 1);
         if is_path(tree, script, value) {
             let message = format!(
-                "the file \"{value}\" may not exist: with cgi.fix_pathinfo PHP runs \"/upload.jpg\" for \
-                 \"/upload.jpg/x.php\""
+                "\"{value}\" may not exist: with cgi.fix_pathinfo PHP runs \"/upload.jpg\" for \"/upload.jpg/x.php\""
             );
-            let hint = "look for it before: \"try_files $fastcgi_script_name =404;\"";
+            let hint = "check the file first: \"try_files $fastcgi_script_name =404;\"";
             warn.name(pass, message, hint);
         }
     }
@@ -47,13 +46,13 @@ pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
                 more => format!(" and {more} more"),
             };
             let message = format!(
-                "with a \"{parameter}\" of its own this block loses \"{}\"{more} of {}",
+                "this \"{parameter}\" stops the inheritance of \"{}\"{more} from {}",
                 loss.names.join("\", \""),
                 tree.place(loss.outer)
             );
             // Where the block takes a shared file in, the block is at fault and not the file.
             let at = std::iter::successors(Some(loss.at), |id| tree.node(*id).via).last();
-            let hint = "repeat here what should stay, or include the file that has it";
+            let hint = "repeat the parameters here, or include the file that sets them";
             warn.name(at.unwrap_or(loss.at), message, hint);
         }
     }
@@ -68,7 +67,7 @@ pub(super) fn untold(tree: &Tree, warn: &mut Warn<'_>) {
             };
             if tree.inherited(block, parameter).is_none() {
                 let message = format!(
-                    "there is no \"{parameter}\": the application is not told what is asked for"
+                    "no \"{parameter}\" is set: the application gets neither method nor URI"
                 );
                 let file = parameter.trim_end_matches("param");
                 warn.name(pass, message, format!("write \"include {file}params;\""));
@@ -81,7 +80,8 @@ pub(super) fn untold(tree: &Tree, warn: &mut Warn<'_>) {
                     .any(|id| tree.arg(id, 0) == SCRIPT)
             });
             if passes == "fastcgi_pass" && !known && is_php(tree, pass) {
-                let message = "there is no SCRIPT_FILENAME: PHP does not know what to run, and answers with an empty page";
+                let message =
+                    "no SCRIPT_FILENAME is set: PHP runs no script and answers with an empty page";
                 let hint = "write \"include fastcgi.conf;\", or \"fastcgi_param SCRIPT_FILENAME \
                             $document_root$fastcgi_script_name;\"";
                 warn.name(pass, message, hint);
@@ -306,7 +306,7 @@ mod tests {
         assert_eq!(shown.len(), 1, "{shown:?}");
         assert!(shown[0].contains("in /c/nginx.conf:3"), "{}", shown[0]);
         assert!(
-            shown[0].contains("loses \"E\" of /c/nginx.conf:1"),
+            shown[0].contains("inheritance of \"E\" from /c/nginx.conf:1"),
             "{}",
             shown[0]
         );
@@ -323,7 +323,7 @@ mod tests {
         let report = crate::check(source, main, None).expect("the text is whole");
         let shown = report.rendered().next().expect("a warning");
         assert!(
-            shown.contains("loses \"A\", \"B\", \"C\", \"D\" and 2 more of"),
+            shown.contains("inheritance of \"A\", \"B\", \"C\", \"D\" and 2 more from"),
             "{shown}"
         );
     }

@@ -13,7 +13,7 @@ pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
                 continue;
             }
             let message = format!(
-                "with a \"{name}\" of its own this block loses \"{}\" of {}",
+                "this \"{name}\" stops the inheritance of \"{}\" from {}",
                 loss.names.join("\", \""),
                 tree.place(loss.outer)
             );
@@ -22,7 +22,7 @@ pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
             } else {
                 format!(", or write \"{inherit} merge;\"")
             };
-            let hint = format!("repeat here what should stay{merge}");
+            let hint = format!("repeat the directives here{merge}");
             warn.name(loss.at, message, hint);
         }
     }
@@ -44,12 +44,12 @@ pub(super) fn several_lines(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         };
         let message =
-            "the value of a header has a line end in it: it is sent as one broken line, or cut";
+            "the header value contains a line end: clients receive a broken or cut header";
         warn.word(
             id,
             index,
             message,
-            "write it on one line; a \"set\" before it can keep a long one readable",
+            "write it on one line; \"set\" can build a long value from parts",
         );
     }
 }
@@ -71,13 +71,12 @@ fn values(tree: &Tree, id: Id) -> Vec<usize> {
 pub(super) fn content_type(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("add_header") {
         if tree.arg(id, 0).eq_ignore_ascii_case("content-type") && !is_empty(tree, id) {
-            let message =
-                "\"add_header\" puts a second Content-Type beside the one of the response";
+            let message = "\"add_header\" adds a second Content-Type to the response";
             warn.word(
                 id,
                 0,
                 message,
-                "the type of a file comes from \"types\" and \"default_type\"",
+                "set the type with \"types\" and \"default_type\"",
             );
         }
     }
@@ -96,7 +95,8 @@ fn is_empty(tree: &Tree, id: Id) -> bool {
 pub(super) fn version(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("server_tokens") {
         if ["on", "build"].contains(&tree.arg(id, 0)) {
-            let message = "every response tells the version of the server, and so its known faults";
+            let message =
+                "every response shows the server version, and so its known vulnerabilities";
             warn.word(id, 0, message, "write \"server_tokens off;\"");
         }
     }

@@ -36,9 +36,9 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         };
         let message = format!(
-            "\"${name}\" is what the client wrote, which need not be the host that chose this server"
+            "\"${name}\" is sent by the client and may differ from the host that selected this server"
         );
-        let hint = "\"$host\" is that host; where the port matters, \"$host:$server_port\"";
+        let hint = "use \"$host\", or \"$host:$server_port\" to include the port";
         warn.word(id, argument, message, hint);
     }
 }

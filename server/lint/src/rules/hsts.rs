@@ -29,8 +29,8 @@ pub(super) fn sometimes(tree: &Tree, warn: &mut Warn<'_>) {
         if is_always || redirects {
             continue;
         }
-        let message = "responses with a status of 400 or above go without this header";
-        warn.word(id, 0, message, "write \"always\" behind the value");
+        let message = "without \"always\" responses with a status of 400 or above lack this header";
+        warn.word(id, 0, message, "write \"always\" after the value");
     }
 }
 
@@ -65,8 +65,8 @@ pub(super) fn over_plain(tree: &Tree, warn: &mut Warn<'_>) {
         if !is_plain(tree, server) || shared.contains(&place(id)) || is_behind_proxy() {
             continue;
         }
-        let message = "this server speaks plain HTTP, over which browsers ignore the header";
-        let hint = "send it from the server with TLS; plain HTTP only redirects to \"https://\"";
+        let message = "this server has no TLS, and browsers ignore this header over plain HTTP";
+        let hint = "send it over TLS only, and redirect plain HTTP to \"https://\"";
         warn.word(id, 0, message, hint);
     }
 }

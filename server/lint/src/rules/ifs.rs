@@ -24,10 +24,10 @@ pub(super) fn settings(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         };
         let message = format!(
-            "\"{}\" in an \"if\": where several conditions hold, only the settings of the last \"if\" count",
+            "\"{}\" in \"if\": if several conditions hold, only the settings of the last \"if\" apply",
             tree.name(setting)
         );
-        let hint = "let a \"map\" choose a value, or let the \"if\" lead to another location";
+        let hint = "choose the value by a \"map\", or rewrite to another location";
         warn.name(setting, message, hint);
     }
 }
@@ -39,7 +39,7 @@ pub(super) fn try_files(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         };
         if tree.has(location, &["try_files"]) && !leaves(tree, id) {
-            let message = "where this condition holds, \"try_files\" of the location is not asked";
+            let message = "if this condition holds, \"try_files\" of the location has no effect";
             let hint = "set the variable by a \"map\", or end the \"if\" with \"return\" or \"rewrite ... last\"";
             warn.name(id, message, hint);
         }

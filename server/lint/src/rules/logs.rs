@@ -17,12 +17,10 @@ pub(super) fn called_off(tree: &Tree, warn: &mut Warn<'_>) {
     for (id, words) in errors.chain(accesses) {
         let (name, file) = (tree.name(id), tree.arg(id, 0));
         if words.split(' ').any(|word| word == file) {
-            let message = format!("\"{name} {file}\" writes a log into a file called \"{file}\"");
+            let message = format!("\"{name} {file}\" writes the log to a file named \"{file}\"");
             let hint = match name {
-                "access_log" => "\"access_log off;\" writes none",
-                _ => {
-                    "an error log cannot be switched off; \"error_log /dev/null crit;\" throws it away"
-                }
+                "access_log" => "\"access_log off;\" disables the log",
+                _ => "an error log cannot be disabled; \"error_log /dev/null crit;\" discards it",
             };
             warn.word(id, 0, message, hint);
         }
@@ -44,17 +42,17 @@ pub(super) fn named_by_client(tree: &Tree, warn: &mut Warn<'_>) {
         if let Some((name, holds)) = from_client(tree, id, tree.arg(id, 0)) {
             // nginx follows it there.
             let elsewhere = match holds.bytes.has(b'/') && holds.bytes.has(b'.') {
-                true => ", also outside of their directory by \"..\"",
+                true => ", with \"..\" even outside of their directory",
                 false => "",
             };
             let message = format!(
-                "a client chooses with \"{name}\" which log files are made, and how many{elsewhere}"
+                "the client chooses names and number of log files by \"{name}\"{elsewhere}"
             );
             warn.word(
                 id,
                 0,
                 message,
-                "\"$server_name\" is what the configuration calls the server",
+                "use \"$server_name\", which comes from the configuration",
             );
         }
     }
@@ -67,7 +65,7 @@ pub(super) fn opened_each_time(tree: &Tree, warn: &mut Warn<'_>) {
             .parent(id)
             .and_then(|block| tree.inherited(block, "open_log_file_cache"));
         if cache.is_none_or(|cache| tree.arg(cache, 0) == "off") {
-            let message = "a log with variables in its name is opened and closed for each line";
+            let message = "a log with variables in its path is opened and closed for each line";
             warn.word(
                 id,
                 0,

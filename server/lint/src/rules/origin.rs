@@ -24,11 +24,11 @@ pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
                 continue;
             };
             let message = format!(
-                "\"{}\" lets foreign origins in: {why}",
+                "\"{}\" matches foreign origins: {why}",
                 String::from_utf8_lossy(&found.pattern)
             );
             let hint =
-                "hold the whole host: \"^https://([a-z0-9-]+\\.)?example\\.com(:[0-9]+)?(/|$)\"";
+                "match the whole host: \"^https://([a-z0-9-]+\\.)?example\\.com(:[0-9]+)?(/|$)\"";
             match found.argument {
                 Some(argument) => warn.word(id, argument, message, hint),
                 None => warn.name(id, message, hint),
@@ -90,18 +90,18 @@ fn stranger(path: &[Item]) -> Option<&'static str> {
     let host = &rest[host + 2..];
     let ends = |item: &Item| matches!(item, Item::Byte(b'/' | b'?' | b'#' | b':') | Item::End);
     let Some(length) = host.iter().position(ends) else {
-        return Some("it does not say where the host ends");
+        return Some("nothing marks the end of the host");
     };
     let host = &host[..length];
     let free = host.iter().rposition(|item| matches!(item, Item::Set(..)));
     for item in host {
         if let Item::Set(set, many) = item {
             if *set == ByteSet::of(b'\n').not() && !many {
-                return Some("a dot that is not written \"\\.\" is any byte");
+                return Some("an unescaped dot matches any character");
             }
             // Browsers write a slash behind every host, so nothing else can end one.
             if set.has(b'/') {
-                return Some("what may stand before the domain may end a host of its own");
+                return Some("the part before the domain may contain \"/\", which ends a host");
             }
         }
     }
@@ -112,7 +112,7 @@ fn stranger(path: &[Item]) -> Option<&'static str> {
         .filter(|item| **item == Item::Byte(b'.'))
         .count();
     if domain.first() != Some(&Item::Byte(b'.')) || dots < 2 {
-        return Some("a part of the domain itself may be anything");
+        return Some("a part of the domain matches any text");
     }
     None
 }
@@ -121,12 +121,13 @@ fn stranger(path: &[Item]) -> Option<&'static str> {
 pub(super) fn no_referrer(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("valid_referers") {
         if let Some(index) = tree.args(id).iter().position(|word| *word == "none") {
-            let message = "with \"none\" a request without a Referer passes, and any page can make browsers send none";
+            let message =
+                "\"none\" accepts requests without Referer, and any page can make browsers omit it";
             warn.word(
                 id,
                 index,
                 message,
-                "leave \"none\" out where the test should keep anybody out",
+                "remove \"none\" if the test protects anything",
             );
         }
     }

@@ -12,10 +12,11 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         let address = tree.arg(id, 0);
         if let Some(variable) = ways(tree, id, address).iter().find_map(|way| choice(way)) {
             let message = format!(
-                "the client chooses where \"{}\" sends the request: \"{variable}\" is part of the address",
+                "the client chooses the server of \"{}\": \"{variable}\" is part of the address",
                 tree.name(id)
             );
-            let hint = "write the servers down and choose one with \"map\", or make the location \"internal\"";
+            let hint =
+                "list the servers and choose one by \"map\", or make the location \"internal\"";
             warn.word(id, 0, message, hint);
         }
     }

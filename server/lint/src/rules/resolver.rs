@@ -12,11 +12,10 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         let foreign = |word: &conf::Word| ip(word.as_str()).is_some_and(|ip| !is_near(ip));
         if let Some(index) = tree.args(*id).iter().position(foreign) {
             let message = format!(
-                "names are looked up at \"{}\", outside of this network, where answers can be forged on the way",
+                "resolver \"{}\" is outside of this network: its answers can be forged on the way",
                 tree.arg(*id, index)
             );
-            let hint =
-                "ask a resolver on this machine or in this network, and let that one ask others";
+            let hint = "use a resolver on this machine or in this network";
             warn.word(*id, index, message, hint);
         }
     }

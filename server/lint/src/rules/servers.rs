@@ -72,17 +72,17 @@ pub(super) fn taken(tree: &Tree, warn: &mut Warn<'_>) {
             };
             let message = match place {
                 Some(_) => format!(
-                    "\"{name}\" on {listen} is taken by the server of {}",
+                    "conflicting server name \"{name}\" on {listen}, used by the server in {}",
                     tree.place(owner)
                 ),
                 None => format!(
-                    "the server of {} has no name on {listen} either",
+                    "the server in {} has no name on {listen} either",
                     tree.place(owner)
                 ),
             };
-            let message = format!("{message}: this one never answers to it");
+            let message = format!("{message}: this server gets no requests for it");
             let hint =
-                "the first server with a name has it; give this one another, or another port";
+                "the first server with a name gets its requests; use another name or port here";
             match place {
                 Some((directive, index)) => warn.word(*directive, *index, message, hint),
                 None => warn.name(server.id, message, hint),
@@ -130,18 +130,18 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
             Some((server, _)) => (
                 server.id,
                 format!(
-                    "a name that no server has goes to the first server on {listen}, that of {}, not to this one",
+                    "requests with unknown names on {listen} go to the first server, in {}, not to this one",
                     tree.place(first.id)
                 ),
             ),
             None => (
                 first.id,
                 format!(
-                    "several servers are on {listen}: a name that none of them has goes to this one, as the first"
+                    "no default server on {listen}: requests with unknown names go to this server, as the first"
                 ),
             ),
         };
-        let hint = "write \"default_server\" behind the \"listen\" of the one that is meant";
+        let hint = "write \"default_server\" in the \"listen\" of the intended server";
         warn.name(id, message, hint);
     }
 }
@@ -155,7 +155,7 @@ pub(super) fn no_tls(tree: &Tree, warn: &mut Warn<'_>) {
         for listen in tree.within(server, "listen") {
             let is_plain = transport(tree, listen) == Transport::Plain;
             if is_plain && address(tree.arg(listen, 0)).ends_with(":443") {
-                let message = "the server has a certificate and speaks plain HTTP on port 443";
+                let message = "the server has a certificate but speaks plain HTTP on port 443";
                 warn.word(listen, 0, message, "write \"listen 443 ssl;\"");
             }
         }

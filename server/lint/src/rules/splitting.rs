@@ -11,7 +11,7 @@ use crate::{Warn, rules::redirect};
 fn spliced(tree: &Tree, id: Id) -> Option<(usize, &'static str)> {
     match tree.name(id) {
         "return" | "rewrite" => Some((redirect::target(tree, id)?, "this redirect")),
-        "proxy_pass" => Some((0, "the request that is sent on")),
+        "proxy_pass" => Some((0, "the proxied request")),
         _ => Some((1, "this header")),
     }
 }
@@ -26,15 +26,12 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         let Some(variable) = brings(tree, id, tree.arg(id, argument), LINE_END) else {
             continue;
         };
-        let message =
-            format!("a client can put a line end into {what}: \"{variable}\" may have one");
+        let message = format!("a client can insert a line end into {what} by \"{variable}\"");
         let hint = match variable.as_str() {
-            "$uri" | "$document_uri" => {
-                "\"$request_uri\" is the URI as it was sent, with nothing decoded".to_owned()
-            }
-            "$request_filename" => "do not send the path of a file".to_owned(),
+            "$uri" | "$document_uri" => "use \"$request_uri\", which is not decoded".to_owned(),
+            "$request_filename" => "do not send file paths".to_owned(),
             _ => format!(
-                "let the expression that captures \"{variable}\" match no line end, as [^/\\s]+ does for [^/]+"
+                "exclude line ends in the expression that captures \"{variable}\": [^/\\s]+ instead of [^/]+"
             ),
         };
         warn.word(id, argument, message, hint);

@@ -21,11 +21,11 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         }
         let message = format!(
-            "every client can read the page of \"{}\": no access rule is in effect here",
+            "every client can read the page of \"{}\": no access rule applies here",
             tree.name(id)
         );
         let hint =
-            "write \"allow\" for the monitoring and \"deny all;\", or \"listen\" on 127.0.0.1 only";
+            "add \"allow\" for the monitoring and \"deny all;\", or \"listen\" on 127.0.0.1 only";
         warn.name(id, message, hint);
     }
 }

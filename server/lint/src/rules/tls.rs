@@ -32,7 +32,7 @@ pub(super) fn protocols(tree: &Tree, warn: &mut Warn<'_>) {
             .map(|word| word.as_str())
             .collect();
         let message = format!(
-            "{} can be broken and {} switched on",
+            "{} {} obsolete and can be broken",
             all.join(", "),
             if all.len() > 1 { "are" } else { "is" }
         );
@@ -74,9 +74,7 @@ pub(super) fn ciphers(tree: &Tree, warn: &mut Warn<'_>) {
             everything || part.is_some_and(|part| !excluded(part))
         });
         if let Some(word) = broken {
-            let message = format!(
-                "\"{word}\" among the ciphers lets connections in that can be read by others"
-            );
+            let message = format!("\"{word}\" enables ciphers that can be broken");
             warn.word(
                 id,
                 0,

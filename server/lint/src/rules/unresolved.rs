@@ -27,7 +27,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
             continue;
         };
         let message = format!(
-            "\"{name}\" is looked up at each request, since the address has variables, but there is no \"resolver\""
+            "no resolver defined to resolve \"{name}\" at each request, as the address has variables"
         );
         let hint = "write \"resolver\" with the address of a name server, or name the servers in an \"upstream\"";
         warn.word(id, 0, message, hint);
