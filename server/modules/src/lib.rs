@@ -74,6 +74,7 @@ pub const REFUSED: &[&str] = &[
     "scgi_cache",
     "ssl_ech_file",
     "ssl_ocsp",
+    "ssl_ocsp_responder",
     "uwsgi_cache",
 ];
 

@@ -38,7 +38,7 @@ use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "ssl",
-    directives: &[PLAIN, CLIENTS, STAPLES, rows::ROWS],
+    directives: &[PLAIN, POLICY, CLIENTS, STAPLES, rows::ROWS],
     settings: &[<SslSrv as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     finish: Some(|b| {
@@ -52,7 +52,37 @@ const HS: Contexts = Contexts::HTTP_SERVER;
 
 settings! {
     /// Settings of a server.
+    #[derive(Clone)]
     pub(crate) struct SslSrv: Server / PLAIN {
+        /// Whether certificates, keys and stapled responses are reloaded when their files change.
+        certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
+    }
+    extra {
+        /// Policy of handshakes.
+        policy: PolicySettings = PolicySettings::merge,
+        /// Verification of client certificates.
+        clients: ClientSettings = ClientSettings::merge,
+        /// OCSP responses that are sent with certificates.
+        staples: StapleSettings = StapleSettings::merge,
+        /// `ssl_certificate`.
+        certificates: Vec<Arc<Directive>> = inherited,
+        /// `ssl_certificate_key`.
+        keys: Vec<Arc<Directive>> = inherited,
+        /// `ssl_session_cache`.
+        cache: Option<CacheKind> = inherited,
+        /// `ssl_certificate_cache`; the inner one is none for "off".
+        certificate_cache: Option<Option<Arc<Cache>>> = inherited,
+        /// `ssl_session_ticket_key`.
+        ticket_keys: Vec<Arc<Directive>> = inherited,
+        /// `ssl_conf_command`.
+        commands: Vec<Arc<Directive>> = inherited,
+    }
+}
+
+settings! {
+    /// Policy of handshakes, apart from client certificates and OCSP responses.
+    #[derive(Clone, PartialEq)]
+    pub(crate) struct PolicySettings: SslSrv.policy / POLICY {
         /// Enabled versions of TLS.
         protocols "ssl_protocols": Protocols = Protocols(tls::Versions::Both), "TLSv1.2 TLSv1.3", HS;
         /// Cipher suites of TLS 1.2, as OpenSSL lists them.
@@ -75,34 +105,14 @@ settings! {
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
-        /// Whether certificates, keys and stapled responses are reloaded when their files change.
-        certificate_watch "ssl_certificate_watch": bool = false, "off", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
-    }
-    extra {
-        /// Verification of client certificates.
-        clients: ClientSettings = ClientSettings::merge,
-        /// OCSP responses that are sent with certificates.
-        staples: StapleSettings = StapleSettings::merge,
-        /// `ssl_certificate`.
-        certificates: Vec<Arc<Directive>> = inherited,
-        /// `ssl_certificate_key`.
-        keys: Vec<Arc<Directive>> = inherited,
-        /// `ssl_session_cache`.
-        cache: Option<CacheKind> = inherited,
-        /// `ssl_certificate_cache`; the inner one is none for "off".
-        certificate_cache: Option<Option<Arc<Cache>>> = inherited,
-        /// `ssl_session_ticket_key`.
-        ticket_keys: Vec<Arc<Directive>> = inherited,
-        /// `ssl_conf_command`.
-        commands: Vec<Arc<Directive>> = inherited,
     }
 }
 
 settings! {
     /// Verification of client certificates.
-    #[derive(PartialEq)]
+    #[derive(Clone, PartialEq)]
     pub(crate) struct ClientSettings: SslSrv.clients / CLIENTS {
         /// Whether a client certificate is requested, and whether it must be valid.
         verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
@@ -114,14 +124,12 @@ settings! {
         trusted_certificate "ssl_trusted_certificate": File = File::default(), "", HS;
         /// Lists of revoked certificates.
         crl "ssl_crl": File = File::default(), "", HS;
-        /// URL for OCSP responses about clients' certificates.
-        ocsp_responder "ssl_ocsp_responder": Given = Given::default(), "", HS;
     }
 }
 
 settings! {
     /// OCSP responses that are sent with certificates.
-    #[derive(PartialEq)]
+    #[derive(Clone, PartialEq)]
     pub(crate) struct StapleSettings: SslSrv.staples / STAPLES {
         /// Whether OCSP responses are sent with certificates, fetched or of `ssl_stapling_file`.
         stapling "ssl_stapling": bool = false, "off", HS;

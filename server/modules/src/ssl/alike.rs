@@ -14,34 +14,22 @@ use super::values::CacheKind;
 /// itself, and nothing in it depends on its certificates.
 pub(super) fn is_shareable(conf: &SslSrv) -> bool {
     let has_own_cache = match conf.cache {
-        None | Some(CacheKind::None) => *conf.early_data,
+        None | Some(CacheKind::None) => *conf.policy.early_data,
         Some(CacheKind::Builtin(_)) => true,
         Some(CacheKind::Shared(..)) => false,
     };
     !(has_own_cache
         || *conf.staples.stapling
-        || *conf.reject_handshake
+        || *conf.policy.reject_handshake
         || !conf.commands.is_empty())
 }
 
 /// Whether two servers inherit the same directives, certificates and what is looked at elsewhere aside.
-// Long: one line for each directive.
 pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
     // All fields are named, so that none that is added later can be forgotten.
     let SslSrv {
-        protocols,
-        ciphers,
-        prefer_server_ciphers,
-        ecdh_curve,
-        dhparam,
-        buffer_size,
-        password_file,
-        certificate_compression,
-        session_timeout,
-        session_tickets,
-        early_data,
         certificate_watch: _,
-        reject_handshake,
+        policy,
         clients,
         staples,
         certificates: _,
@@ -51,18 +39,7 @@ pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
         ticket_keys,
         commands,
     } = one;
-    *protocols == other.protocols
-        && *ciphers == other.ciphers
-        && *prefer_server_ciphers == other.prefer_server_ciphers
-        && *ecdh_curve == other.ecdh_curve
-        && *dhparam == other.dhparam
-        && *buffer_size == other.buffer_size
-        && *password_file == other.password_file
-        && *certificate_compression == other.certificate_compression
-        && *session_timeout == other.session_timeout
-        && *session_tickets == other.session_tickets
-        && *early_data == other.early_data
-        && *reject_handshake == other.reject_handshake
+    *policy == other.policy
         && *clients == other.clients
         && *staples == other.staples
         && *cache == other.cache

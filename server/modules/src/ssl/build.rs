@@ -16,8 +16,8 @@ use super::files;
 use super::read::{Pair, Read};
 use super::sessions::Cache;
 use super::tickets::Ring;
-use super::values::{BUILTIN_SESSIONS, CacheKind, VerifyClient};
-use super::{SslSrv, commands, stapling};
+use super::values::{BUILTIN_SESSIONS, CacheKind};
+use super::{ClientSettings, SslSrv, commands, stapling};
 
 /// Sets the TLS settings of the servers.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
@@ -66,7 +66,10 @@ fn identities(
     read: &mut Read,
 ) -> Result<Vec<Identity>, ConfError> {
     let conf: &SslSrv = b.server_conf(server);
-    let (passwords, number) = (conf.password_file.0.said(), conf.certificates.len());
+    let (passwords, number) = (
+        Option::clone(&conf.policy.password_file),
+        conf.certificates.len(),
+    );
     let mut identities = Vec::with_capacity(number);
     for n in 0..number {
         let conf: &SslSrv = b.server_conf(server);
@@ -90,12 +93,13 @@ fn settings(
     server: usize,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
-    let said = SslDirectives::of(b.server_conf(server));
-    if said.certificates.is_empty() && !said.reject {
-        return policy_alone(b, &said, read);
+    let conf = b.server_conf::<SslSrv>(server).clone();
+    let (certificates, keys, policy) = (&conf.certificates, &conf.keys, &conf.policy);
+    if certificates.is_empty() && !*policy.reject_handshake {
+        return policy_alone(b, &conf.clients, read);
     }
-    if let Some(last) = said.certificates.last()
-        && said.keys.len() < said.certificates.len()
+    if let Some(last) = certificates.last()
+        && keys.len() < certificates.len()
     {
         let text = format!(
             "no \"ssl_certificate_key\" is defined for certificate \"{}\"",
@@ -103,30 +107,37 @@ fn settings(
         );
         return Err(error(last, text));
     }
-    let conf: &SslSrv = b.server_conf(server);
     let mut settings = Settings {
-        versions: conf.protocols.0,
-        prefer_server_ciphers: *conf.prefer_server_ciphers,
-        session_timeout_s: conf.session_timeout.0,
-        compress: *conf.certificate_compression,
-        record_bytes: (conf.buffer_size.0 as usize).max(1),
-        reject: said.reject,
+        versions: policy.protocols.0,
+        prefer_server_ciphers: *policy.prefer_server_ciphers,
+        session_timeout_s: policy.session_timeout.0,
+        compress: *policy.certificate_compression,
+        record_bytes: (policy.buffer_size.0 as usize).max(1),
+        reject: *policy.reject_handshake,
         ..Settings::default()
     };
-    let (early_data, tickets) = (*conf.early_data, *conf.session_tickets);
+    let (early_data, tickets) = (*policy.early_data, *policy.session_tickets);
     let cache = conf.cache.clone().unwrap_or_default();
     let has_tls12 = settings.versions != Versions::Tls13;
-    settings.ciphers = ciphers(b, said.ciphers.as_deref(), has_tls12, read)?;
-    let is_dynamic = dynamic::is_dynamic(&said.certificates, &said.keys);
+    settings.ciphers = ciphers(b, policy.ciphers.as_deref(), has_tls12, read)?;
+    let is_dynamic = dynamic::is_dynamic(certificates, keys);
     settings.late = is_dynamic;
-    let ocsp = stapled(b, &said, is_dynamic, read)?;
+    let ocsp = stapled(b, &conf, is_dynamic, read)?;
+    let passwords = policy.password_file.as_deref();
+    let pair = |certificate, key, needed| Pair {
+        certificate,
+        key,
+        passwords,
+        ocsp: ocsp.as_deref(),
+        needed,
+    };
     if !is_dynamic {
-        let needed = stapling::is_fetched(b.server_conf(server));
-        for (certificate, key) in said.certificates.iter().zip(&said.keys) {
-            let pair = said.pair(certificate, key, ocsp.as_deref(), needed);
-            match read.identity(b, &pair)? {
+        let needed = stapling::is_fetched(&conf);
+        for (certificate, key) in certificates.iter().zip(keys) {
+            match read.identity(b, &pair(certificate, key, needed))? {
                 Some(identity) => {
-                    let identity = stapling::attach(b, read, server, certificate, identity)?;
+                    let identity =
+                        stapling::attach(b, read, (server, &conf), certificate, identity)?;
                     settings.identities.push(identity);
                 }
                 // Nobody is served, but that there is a certificate counts.
@@ -134,38 +145,37 @@ fn settings(
             }
         }
     }
-    settings.client = client(b, &said, read)?;
-    if let Some(d) = &said.dhparam {
+    settings.client = client(b, &conf.clients, read)?;
+    if let Some(d) = policy.dhparam.as_deref() {
         read.parameters(b, d)?;
         let text = "\"ssl_dhparam\" ignored: cipher suites with finite-field key exchange are not supported";
         read.warn(b, d, text);
     }
-    settings.groups = groups(b, said.curves.as_deref(), read)?;
+    settings.groups = groups(b, policy.ecdh_curve.as_deref(), read)?;
     let (sessions, ring) = sessions(cache, early_data);
     settings.sessions = sessions.map(|cache| cache as Arc<dyn tls::SessionCache>);
     ring.last(settings.session_timeout_s);
     let ring: Arc<dyn KeyRing> = ring;
-    let ring = match said.ticket_keys.is_empty() {
+    let ring = match conf.ticket_keys.is_empty() {
         true => ring,
-        false => read.ring(b, &said.ticket_keys)?,
+        false => read.ring(b, &conf.ticket_keys)?,
     };
     settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
     settings.alpn = HTTP1.iter().map(|name| name.to_vec()).collect();
     // `ssl_conf_command` is applied last, as in nginx: it overrides the directives.
-    for command in &said.commands {
+    for command in &conf.commands {
         commands::apply(command, &mut settings, &ring)?;
     }
-    if let Some((certificate, key)) = commands::certificate(&said.commands) {
-        let pair = said.pair(&certificate, &key, ocsp.as_deref(), false);
+    if let Some((certificate, key)) = commands::certificate(&conf.commands) {
+        let pair = pair(&certificate, &key, false);
         settings.identities.extend(read.identity(b, &pair)?);
     }
     if is_dynamic {
-        let conf: &SslSrv = b.server_conf(server);
         let cache = conf.certificate_cache.clone().flatten();
         let fixed = settings.identities.clone();
-        let pairs = said.certificates.iter().zip(&said.keys);
-        let late = CertificateTemplates::new(b, pairs, said.passwords.as_deref(), fixed, cache)?;
+        let pairs = certificates.iter().zip(keys);
+        let late = CertificateTemplates::new(b, pairs, passwords, fixed, cache)?;
         b.set_dynamic_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
@@ -191,22 +201,22 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
 /// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
 fn policy_alone(
     b: &mut ConfigBuilder,
-    said: &SslDirectives,
+    clients: &ClientSettings,
     read: &mut Read,
 ) -> Result<Option<Settings>, ConfError> {
-    let Some(mode) = said.verify.mode() else {
+    let Some(mode) = clients.verify_client.mode() else {
         return Ok(None);
     };
-    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
-    let client = match has_authorities {
-        true => client(b, said, read)?,
-        false => read.client((Some(mode), said.depth, [None, None, None]), |_| {
+    let depth = clients.verify_depth.0 as usize;
+    let client = match has_authorities(clients) {
+        true => client(b, clients, read)?,
+        false => read.client((Some(mode), depth, [None, None, None]), |_| {
             Ok(Some(ClientAuth {
                 mode,
                 told: Authorities::default(),
                 trusted: Authorities::default(),
                 crls: Vec::new(),
-                depth: said.depth,
+                depth,
             }))
         })?,
     };
@@ -217,64 +227,9 @@ fn policy_alone(
     }))
 }
 
-/// The directives of a server that are read here.
-struct SslDirectives {
-    certificates: Vec<Arc<Directive>>,
-    keys: Vec<Arc<Directive>>,
-    commands: Vec<Arc<Directive>>,
-    ticket_keys: Vec<Arc<Directive>>,
-    passwords: Option<Arc<Directive>>,
-    ciphers: Option<Arc<Directive>>,
-    curves: Option<Arc<Directive>>,
-    dhparam: Option<Arc<Directive>>,
-    client_certificate: Option<Arc<Directive>>,
-    trusted_certificate: Option<Arc<Directive>>,
-    crl: Option<Arc<Directive>>,
-    stapling_file: Option<Arc<Directive>>,
-    stapling: bool,
-    verify: VerifyClient,
-    depth: usize,
-    reject: bool,
-}
-
-impl SslDirectives {
-    fn of(conf: &SslSrv) -> Self {
-        Self {
-            certificates: conf.certificates.clone(),
-            keys: conf.keys.clone(),
-            commands: conf.commands.clone(),
-            ticket_keys: conf.ticket_keys.clone(),
-            passwords: conf.password_file.0.said(),
-            ciphers: conf.ciphers.said(),
-            curves: conf.ecdh_curve.said(),
-            dhparam: conf.dhparam.0.said(),
-            client_certificate: conf.clients.client_certificate.0.said(),
-            trusted_certificate: conf.clients.trusted_certificate.0.said(),
-            crl: conf.clients.crl.0.said(),
-            stapling_file: conf.staples.stapling_file.0.said(),
-            stapling: *conf.staples.stapling,
-            verify: *conf.clients.verify_client,
-            depth: conf.clients.verify_depth.0 as usize,
-            reject: *conf.reject_handshake,
-        }
-    }
-
-    /// The sources of an identity of the server.
-    fn pair<'d>(
-        &'d self,
-        certificate: &'d Directive,
-        key: &'d Directive,
-        ocsp: Option<&'d [u8]>,
-        needed: bool,
-    ) -> Pair<'d> {
-        Pair {
-            certificate,
-            key,
-            passwords: self.passwords.as_deref(),
-            ocsp,
-            needed,
-        }
-    }
+/// Returns whether a server has certificates of authorities to verify clients with.
+fn has_authorities(clients: &ClientSettings) -> bool {
+    clients.client_certificate.is_some() || clients.trusted_certificate.is_some()
 }
 
 fn ciphers(
@@ -333,51 +288,51 @@ fn groups(
 /// The OCSP response of a file that is sent with certificates.
 fn stapled(
     b: &mut ConfigBuilder,
-    said: &SslDirectives,
+    conf: &SslSrv,
     late: bool,
     read: &mut Read,
 ) -> Result<Option<Vec<u8>>, ConfError> {
-    if !said.stapling {
+    if !*conf.staples.stapling {
         return Ok(None);
     }
-    if let (true, Some(d)) = (late, said.certificates.first()) {
+    if let (true, Some(d)) = (late, conf.certificates.first()) {
         let text = "\"ssl_stapling\" ignored: the certificate is named by variables";
         read.warn(b, d, text);
         return Ok(None);
     }
-    if let Some(d) = &said.stapling_file {
-        return read.response(b, d).map(Some);
-    }
-    Ok(None)
+    let file = conf.staples.stapling_file.as_deref();
+    file.map(|d| read.response(b, d)).transpose()
 }
 
 /// The certificates that clients are asked for, and the files about them, which must be valid even if no client is
 /// asked.
 fn client(
     b: &mut ConfigBuilder,
-    said: &SslDirectives,
+    clients: &ClientSettings,
     read: &mut Read,
 ) -> Result<Option<Arc<ClientAuth>>, ConfError> {
-    let mode = said.verify.mode();
-    let has_authorities = said.client_certificate.is_some() || said.trusted_certificate.is_some();
-    if mode.is_some_and(|mode| mode != ClientMode::OptionalNoCa) && !has_authorities {
+    let mode = clients.verify_client.mode();
+    let depth = clients.verify_depth.0 as usize;
+    if mode.is_some_and(|mode| mode != ClientMode::OptionalNoCa) && !has_authorities(clients) {
         let text = "no ssl_client_certificate or ssl_trusted_certificate for ssl_verify_client";
         return Err(ConfError::new(text));
     }
     let files = [
-        &said.client_certificate,
-        &said.trusted_certificate,
-        &said.crl,
+        &clients.client_certificate,
+        &clients.trusted_certificate,
+        &clients.crl,
     ];
-    let words = files.map(|d| d.as_ref().map(|d| d.arg(0).to_vec()));
-    read.client((mode, said.depth, words), |read| {
-        let mut authorities = |d: &Option<Arc<Directive>>, wanted: bool| match d {
-            Some(d) if wanted => read.authorities(b, d),
-            _ => Ok(Authorities::default()),
+    let files = files.map(|file| file.as_deref());
+    let words = files.map(|d| d.map(|d| d.arg(0).to_vec()));
+    read.client((mode, depth, words), |read| {
+        let [told, trusted, crls] = files;
+        let mut authorities = |d: Option<&Directive>| match d {
+            Some(d) => read.authorities(b, d),
+            None => Ok(Authorities::default()),
         };
-        let told = authorities(&said.client_certificate, mode.is_some())?;
-        let trusted = authorities(&said.trusted_certificate, true)?;
-        let crls = match &said.crl {
+        let told = authorities(told.filter(|_| mode.is_some()))?;
+        let trusted = authorities(trusted)?;
+        let crls = match crls {
             Some(d) => files::crls(b, d)?,
             None => Vec::new(),
         };
@@ -386,7 +341,7 @@ fn client(
             told,
             trusted,
             crls,
-            depth: said.depth,
+            depth,
         }))
     })
 }

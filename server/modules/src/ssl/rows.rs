@@ -51,11 +51,7 @@ conf::directives! {
     /// Whether clients' certificates are checked by OCSP, which is not built: only "off" is accepted.
     directive "ssl_ocsp": HS, TAKE1, "off", "off" => |_, d| match d.arg(0) {
         b"off" => Ok(()),
-        b"on" | b"leaf" => {
-            let text =
-                "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
-            Err(error(d, text))
-        }
+        b"on" | b"leaf" => Err(no_client_ocsp(d)),
         _ => Err(ConfError::invalid(d, d.word(0))),
     };
 
@@ -63,6 +59,12 @@ conf::directives! {
     directive "ssl_ocsp_cache": HS, TAKE1, "off", "off | shared:name:size" => |b, d| match d.arg(0) {
         b"off" => Ok(()),
         _ => shared(b, d, d.word(0), "OCSP").map(drop),
+    };
+
+    /// URL for OCSP responses about clients' certificates, which is not built: only "off" is accepted.
+    directive "ssl_ocsp_responder": HS, TAKE1, "", "off" => |_, d| match d.arg(0) {
+        b"off" => Ok(()),
+        _ => Err(no_client_ocsp(d)),
     };
 
     /// A key for encrypted ClientHellos, which rustls lacks for servers: only "off" is accepted.
@@ -73,6 +75,11 @@ conf::directives! {
         let text = "encrypted ClientHello is not supported: rustls has it for clients only";
         Err(error(d, text))
     };
+}
+
+fn no_client_ocsp(d: &Directive) -> ConfError {
+    let text = "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
+    error(d, text)
 }
 
 fn session_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {

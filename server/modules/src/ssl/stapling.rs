@@ -21,46 +21,19 @@ use sha2::{Digest, Sha256};
 use tls::ocsp::Question;
 use tls::{Authorities, Identity};
 
-use super::SslSrv;
 use super::read::{Fetched, Read};
 use super::values::VerifyClient;
+use super::{SslSrv, StapleSettings};
 use fetch::StatusFetch;
 use memory::Memory;
 use url::Url;
-
-/// The directives of `ssl_stapling` and its like in a server.
-struct StaplingDirectives {
-    responder: Option<Arc<Directive>>,
-    verify: bool,
-    /// Whose certificates may be the issuer's, or above a responder's.
-    authorities: Vec<Arc<Directive>>,
-}
-
-impl StaplingDirectives {
-    /// None where nothing is to be fetched.
-    fn of(conf: &SslSrv) -> Option<Self> {
-        if !is_fetched(conf) {
-            return None;
-        }
-        let client = match *conf.clients.verify_client {
-            VerifyClient::Off => None,
-            _ => conf.clients.client_certificate.0.said(),
-        };
-        let trusted = conf.clients.trusted_certificate.0.said();
-        Some(Self {
-            responder: conf.staples.stapling_responder.said(),
-            verify: *conf.staples.stapling_verify,
-            authorities: client.into_iter().chain(trusted).collect(),
-        })
-    }
-}
 
 /// Identifies certificates whose responses are interchangeable: a digest of all that decides about them.
 type Key = [u8; 32];
 
 /// Whether the responses about a server's certificates are fetched.
 pub(super) fn is_fetched(conf: &SslSrv) -> bool {
-    *conf.staples.stapling && conf.staples.stapling_file.0.said().is_none()
+    *conf.staples.stapling && conf.staples.stapling_file.is_none()
 }
 
 /// Attaches a fetched OCSP response to a certificate of a server, where that is configured and possible.
@@ -68,15 +41,22 @@ pub(super) fn is_fetched(conf: &SslSrv) -> bool {
 pub(super) fn attach(
     b: &mut ConfigBuilder,
     read: &mut Read,
-    server: usize,
+    (server, conf): (usize, &SslSrv),
     certificate: &Directive,
     identity: Identity,
 ) -> Result<Identity, ConfError> {
-    let Some(said) = StaplingDirectives::of(b.server_conf(server)) else {
+    if !is_fetched(conf) {
         return Ok(identity);
-    };
+    }
+    let (clients, staples) = (&conf.clients, &conf.staples);
+    // The issuer, or that of a responder, may be among them.
+    let client = clients.client_certificate.as_deref();
+    let client = client.filter(|_| *clients.verify_client != VerifyClient::Off);
     let mut authorities = Authorities::default();
-    for d in &said.authorities {
+    for d in client
+        .into_iter()
+        .chain(clients.trusted_certificate.as_deref())
+    {
         authorities.extend(&read.authorities(b, d)?);
     }
     let name = match certificate.arg(0).starts_with(b"data:") {
@@ -89,7 +69,7 @@ pub(super) fn attach(
     };
     let resolver: &ResolverLoc = b.server_location_conf(server);
     let (servers, timeout_ms) = (resolver.servers.clone(), resolver.timeout.0);
-    let asked = StatusRequest::of(b, &said, &identity, &authorities, servers.is_some());
+    let asked = StatusRequest::of(b, staples, &identity, &authorities, servers.is_some());
     let asked = match asked {
         Ok(asked) => asked,
         Err(why) => {
@@ -98,7 +78,7 @@ pub(super) fn attach(
             return Ok(identity);
         }
     };
-    let trusted = said.verify.then_some(authorities);
+    let trusted = staples.stapling_verify.then_some(authorities);
     // A certificate that several servers show is fetched for once.
     let key = key(&identity, &asked, trusted.as_ref());
     let alike = read.fetched.entry(key).or_default();
@@ -155,14 +135,17 @@ impl StatusRequest {
     /// The reason why it cannot be asked for, in nginx's words up to the certificate's name.
     fn of(
         b: &mut ConfigBuilder,
-        said: &StaplingDirectives,
+        staples: &StapleSettings,
         identity: &Identity,
         authorities: &Authorities,
         resolved_later: bool,
     ) -> Result<Self, String> {
         let question = Question::about(&identity.shown(), authorities);
         let question = question.ok_or("issuer certificate not found for certificate")?;
-        let named = said.responder.as_ref().map(|d| d.arg_str(0).to_owned());
+        let named = staples
+            .stapling_responder
+            .as_ref()
+            .map(|d| d.arg_str(0).to_owned());
         let url = named.or_else(|| question.responder().map(str::to_owned));
         let url = url.ok_or("no OCSP responder URL in the certificate")?;
         let place = Url::parse(&url, resolved_later, &mut |host| b.look_up(host));

@@ -1,5 +1,6 @@
 //! Types of the values of `ssl_*` directives.
 
+use std::ops::Deref;
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive};
@@ -8,18 +9,19 @@ use server_base::from_args::FromArgs;
 use server_base::keyword;
 use tls::{ClientMode, Versions};
 
-/// A directive with one word whose meaning is looked at when all have been read; none where it is not given.
+/// A directive with one word, which is read after the block `http`. `None` if it is absent or its word is empty.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given(pub(crate) Option<Arc<Directive>>);
+pub(crate) struct Given(Option<Arc<Directive>>);
 
-impl Given {
-    /// The directive, unless its word is empty.
-    pub(super) fn said(&self) -> Option<Arc<Directive>> {
-        self.0.clone().filter(|d| !d.arg(0).is_empty())
+impl Deref for Given {
+    type Target = Option<Arc<Directive>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
     }
 }
 
-/// Two are equal if they are the same directive, not if two say the same.
+/// Compares directives by address: equal directives that are written twice differ.
 impl PartialEq for Given {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
@@ -30,13 +32,21 @@ impl FromArgs for Given {
     const SYNTAX: &'static str = "string";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        Ok(Self(Some(Arc::new(d.clone()))))
+        Ok(Self((!d.arg(0).is_empty()).then(|| Arc::new(d.clone()))))
     }
 }
 
 /// Words of a directive that names a file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct File(pub(crate) Given);
+pub(crate) struct File(Given);
+
+impl Deref for File {
+    type Target = Option<Arc<Directive>>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.0
+    }
+}
 
 impl FromArgs for File {
     const SYNTAX: &'static str = "file";

@@ -46,13 +46,9 @@ pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         }
         let pairs = conf.certificates.iter().zip(&conf.keys);
         let pairs: Vec<_> = pairs.map(|(c, k)| (Arc::clone(c), Arc::clone(k))).collect();
-        let passwords = conf.password_file.0.said();
-        let response = conf
-            .staples
-            .stapling_file
-            .0
-            .said()
-            .filter(|_| *conf.staples.stapling);
+        let passwords = Option::clone(&conf.policy.password_file);
+        let response = Option::clone(&conf.staples.stapling_file);
+        let response = response.filter(|_| *conf.staples.stapling);
         let mut path = |d: &Directive| b.loader().conf_path(d.arg(0));
         for (certificate, key) in pairs {
             if certificate.arg(0).starts_with(DATA) || key.arg(0).starts_with(DATA) {

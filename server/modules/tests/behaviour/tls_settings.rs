@@ -232,6 +232,10 @@ fn what_is_not_built_is_refused() {
             "not supported",
         ),
         (&format!("{PAIR} ssl_ocsp on;"), "not built yet"),
+        (
+            &format!("{PAIR} ssl_ocsp_responder http://127.0.0.1/;"),
+            "not built yet",
+        ),
         (&format!("{PAIR} ssl_ech_file x;"), "not supported"),
         (
             &format!("{PAIR} ssl_conf_command Options NoEarly;"),
