@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     assert!(last <= capture.packets);
     for finding in findings(&capture) {
         assert!(finding.lost_ms.is_finite() && finding.lost_ms >= 0.0);
-        assert!(!finding.evidence.is_empty() && !finding.mend.is_empty());
+        assert!(!finding.evidence.is_empty() && !finding.fixes.is_empty());
         for example in finding.evidence["examples"]
             .as_array()
             .into_iter()

@@ -100,7 +100,7 @@ pub(super) fn needless(chain: &[Entry]) -> Vec<Needless> {
 }
 
 /// The certificates to leave out of the file, a line each.
-pub(super) fn mends(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
+pub(super) fn fixes(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
     let line = |one: &Needless| {
         let entry = &chain[one.place];
         format!(

@@ -86,7 +86,7 @@ mod tests {
         let found = chain_file(&pem(&[certificate("leaf", "other", fits + 1)]));
         let found = found.expect("it is a chain").expect("it is too large");
         assert_eq!(found.evidence["bytes_over_window_about"], 1);
-        assert!(found.mend[0].contains("fewer"), "{found:?}");
+        assert!(found.fixes[0].contains("fewer"), "{found:?}");
     }
 
     #[test]
@@ -99,12 +99,12 @@ mod tests {
         let found = chain_file(&pem(&chain))
             .expect("it is a chain")
             .expect("it is too large");
-        assert!(found.mend[0].contains("it is a root"), "{found:?}");
-        assert!(found.mend[0].contains("CN=root"), "{found:?}");
+        assert!(found.fixes[0].contains("it is a root"), "{found:?}");
+        assert!(found.fixes[0].contains("CN=root"), "{found:?}");
         // A server's own certificate is needed, whoever has issued it.
         let own = chain_file(&pem(&[certificate("leaf", "leaf", 15_000)]));
         let own = own.expect("it is a chain").expect("it is too large");
-        assert!(own.mend[0].contains("fewer"), "{own:?}");
+        assert!(own.fixes[0].contains("fewer"), "{own:?}");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use serde::{Serialize, Serializer};
 pub(crate) struct Text {
     pub(crate) code: Code,
     pub(crate) title: String,
-    pub(crate) mend: Vec<String>,
+    pub(crate) fixes: Vec<String>,
 }
 
 macro_rules! lines {
@@ -56,7 +56,7 @@ macro_rules! codes {
                 Text {
                     code: Code::$code,
                     title: format_args!($title).to_string(),
-                    mend: lines!($fixes),
+                    fixes: lines!($fixes),
                 }
             })*)*
         })*
@@ -98,7 +98,7 @@ codes! {
         server(small, took_ms, later_ms, large)
         "A body of {small} bytes takes {took_ms:.0} ms, {later_ms:.0} ms more than one of {large} bytes"
         => {
-            "if delayed-ack-stall is found as well: what mends that"
+            "if delayed-ack-stall is reported too: its fix"
             "nginx: tcp_nodelay on; no postpone_output and no limit_rate for small files"
             "firstbyte: nothing to set"
         }

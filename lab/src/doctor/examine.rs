@@ -176,7 +176,7 @@ impl<'a> Examination<'a> {
     /// Adds the command that examines the target again to each finding.
     pub(super) fn with_command(&self, found: impl IntoIterator<Item = Finding>) -> Vec<Finding> {
         let found = found.into_iter();
-        found.map(|one| one.mend(self.plan.command())).collect()
+        found.map(|one| one.fix(self.plan.command())).collect()
     }
 
     /// Keeps a figure for the report.
@@ -206,12 +206,12 @@ fn visit<'a, T: Send>(
     // A trait object runs a task that may be called again; this one is there once.
     let (mut task, mut result) = (Some(task), None);
     let is_emulated = network.round_trip().is_some() && network_path != NetworkPath::Direct;
-    network.run(network_path, &mut |judge| {
+    network.run(network_path, &mut |filter| {
         let visitor = Visitor {
             plan,
             budget,
             watch,
-            judge,
+            filter,
             address,
             network_path,
             is_emulated,

@@ -20,8 +20,10 @@ pub struct Finding {
     pub lost_round_trips: f64,
     /// Figures that prove it, by name.
     pub evidence: Map<String, Value>,
-    /// Mends: directives of nginx and of firstbyte, then commands that test it again.
-    pub mend: Vec<String>,
+    /// Directives of nginx and of firstbyte, then commands that test the server again. The member of `--json` is `mend`, as in
+    /// all reports of this format.
+    #[serde(rename = "mend")]
+    pub fixes: Vec<String>,
 }
 
 /// A name that a server sent, for a sentence: no longer than names are, without hidden characters.
@@ -50,8 +52,8 @@ impl Finding {
     /// A finding with a title of its own, without figures and fixes, which the methods below add.
     #[must_use]
     pub fn new(code: Code, severity: Severity, title: impl Into<String>) -> Self {
-        let (title, mend) = (title.into(), Vec::new());
-        Self::of(Text { code, title, mend }, severity)
+        let (title, fixes) = (title.into(), Vec::new());
+        Self::of(Text { code, title, fixes }, severity)
     }
 
     /// A finding with a text of its code's row, without figures.
@@ -63,7 +65,7 @@ impl Finding {
             lost_ms: 0.0,
             lost_round_trips: 0.0,
             evidence: Map::new(),
-            mend: text.mend,
+            fixes: text.fixes,
         }
     }
 
@@ -81,16 +83,16 @@ impl Finding {
         self
     }
 
-    /// Adds something that mends it.
+    /// Adds a fix behind the others.
     #[must_use]
-    pub fn mend(mut self, what: impl Into<String>) -> Self {
-        self.mend.push(what.into());
+    pub fn fix(mut self, line: impl Into<String>) -> Self {
+        self.fixes.push(line.into());
         self
     }
 
     /// Adds fixes in front of the others.
-    pub(crate) fn mend_first(mut self, lines: impl IntoIterator<Item = String>) -> Self {
-        self.mend.splice(0..0, lines);
+    pub(crate) fn fix_first(mut self, lines: impl IntoIterator<Item = String>) -> Self {
+        self.fixes.splice(0..0, lines);
         self
     }
 }

@@ -1,4 +1,4 @@
-//! The doctor: finds what delays the first byte, proves it, and names the directive that mends it.
+//! The doctor finds causes of a late first byte, with evidence and the directive that fixes each.
 //!
 //! A [`Finding`] has a stable [`Code`], what it costs, and its evidence; a [`Diagnosis`] is all findings of a target with the
 //! conditions in which they were made. Gathering is apart from judging: facts come from requests to a server ([`examine`], by
@@ -13,7 +13,6 @@ mod checks;
 mod code;
 mod codings;
 mod command;
-mod course;
 mod diagnosis;
 mod docroot;
 mod examine;
@@ -24,6 +23,7 @@ mod from_har;
 pub(crate) mod judge;
 mod network;
 mod plan;
+mod runner;
 mod site;
 mod slow_start;
 #[cfg(test)]
@@ -33,14 +33,14 @@ mod visitor;
 
 pub use chain_file::chain_file;
 pub use code::Code;
-pub use course::examine;
 pub use diagnosis::{Coverage, Diagnosis, FORMAT};
 pub use examine::{Body, Examination, FirstLook};
 pub use failure::Failure;
 pub(crate) use figures::milliseconds;
 pub use finding::{Finding, Severity};
 pub use from_har::from_har;
-pub use network::{Judge, KERNEL_HOLD, Network, NetworkPath, Unchanged};
+pub use network::{KERNEL_HOLD, Network, NetworkPath, SampleFilter, Unchanged};
 pub use plan::{CONNECTIONS_MAX, Plan, REQUESTS, REQUESTS_MAX, TIMEOUT, TRIAL_REQUESTS};
+pub use runner::examine;
 pub use tunable::{Tunable, Tuner};
 pub use visitor::{Session, Visitor, Watch};

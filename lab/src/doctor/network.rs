@@ -38,12 +38,12 @@ pub trait Network: Sync {
     fn run(
         &self,
         network_path: NetworkPath,
-        task: &mut (dyn FnMut(&dyn Judge) + Send),
+        task: &mut (dyn FnMut(&dyn SampleFilter) + Send),
     ) -> Result<(), Failure>;
 }
 
 /// A judge of samples.
-pub trait Judge: Sync {
+pub trait SampleFilter: Sync {
     /// Which samples, given by their beginnings and ends, are worth nothing because the way was not as it should be.
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool>;
 }
@@ -74,7 +74,7 @@ impl Network for Unchanged {
     fn run(
         &self,
         _: NetworkPath,
-        task: &mut (dyn FnMut(&dyn Judge) + Send),
+        task: &mut (dyn FnMut(&dyn SampleFilter) + Send),
     ) -> Result<(), Failure> {
         task(&NeverVoid);
         Ok(())
@@ -83,7 +83,7 @@ impl Network for Unchanged {
 
 struct NeverVoid;
 
-impl Judge for NeverVoid {
+impl SampleFilter for NeverVoid {
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
         vec![false; samples.len()]
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::checks::reaching;
+use super::checks;
 use super::from_har::{connections, page::Page, responses};
 use super::judge::Facts;
 use super::judge::connect::{Connects, Opened, judge_connects};
@@ -47,7 +47,7 @@ fn late_connections_of_all_sources_have_one_judge() {
     let address = listener.local_addr().expect("it has an address");
     let mut measured = Connects::default();
     visiting(address, |visitor| {
-        measured = reaching::connects(visitor).expect("it listens");
+        measured = checks::connect::connects(visitor).expect("it listens");
     });
     assert_eq!(judge(Facts::Server(&measured)), None, "{measured:?}");
     for took_ms in &mut measured.took_ms {
@@ -74,7 +74,7 @@ fn late_connections_of_all_sources_have_one_judge() {
     ] {
         assert_eq!((found.code, found.severity), (Code::SlowConnect, severity));
         assert!((found.lost_ms - 1000.0).abs() < 100.0, "{found:?}");
-        assert!(!found.mend.is_empty(), "{found:?}");
+        assert!(!found.fixes.is_empty(), "{found:?}");
     }
     let titles = [server.title, packets.title, page.title];
     assert!(
@@ -147,13 +147,13 @@ fn stalls_of_all_sources_have_one_judge() {
     for one in &found {
         assert_eq!(one.code, Code::DelayedAckStall);
         assert!(
-            one.mend.iter().any(|line| line.contains("tcp_nodelay on")),
+            one.fixes.iter().any(|line| line.contains("tcp_nodelay on")),
             "{one:?}"
         );
     }
     assert!(
-        found[0].mend[0].contains("upgrade to 1.7.8"),
+        found[0].fixes[0].contains("upgrade to 1.7.8"),
         "{:?}",
-        found[0].mend
+        found[0].fixes
     );
 }

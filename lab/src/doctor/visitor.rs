@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use super::failure::Failure;
 use super::figures::ms;
-use super::network::{Judge, NetworkPath};
+use super::network::{NetworkPath, SampleFilter};
 use super::plan::{CONNECTIONS_MAX, Plan};
 use crate::client::{Clocks, Protocol, Request, Url};
 use crate::fetch::{Acks, Connection, ConnectionRecord, Dial, Response};
@@ -75,7 +75,7 @@ pub struct Visitor<'a> {
     pub(super) plan: &'a Plan,
     pub(super) budget: &'a Budget,
     pub(super) watch: &'a dyn Watch,
-    pub(super) judge: &'a dyn Judge,
+    pub(super) filter: &'a dyn SampleFilter,
     pub(super) address: SocketAddr,
     pub(super) network_path: NetworkPath,
     /// Whether the network path holds acknowledgements itself.
@@ -200,7 +200,7 @@ impl<'a> Visitor<'a> {
             .iter()
             .map(|(from, to)| (clocks.instant(*from), clocks.instant(*to)))
             .collect();
-        self.judge.are_void(&samples)
+        self.filter.are_void(&samples)
     }
 
     /// How long those of [`Visitor::are_void`]'s times took that count, ms.
@@ -339,12 +339,12 @@ pub(super) mod tests {
     pub(in crate::doctor) fn visiting(address: SocketAddr, task: impl FnOnce(&Visitor<'_>) + Send) {
         let plan = Plan::new(Url::parse(&format!("http://{address}/")).expect("a URL"));
         let (budget, mut task) = (Budget::default(), Some(task));
-        let ran = Unchanged::default().run(NetworkPath::Direct, &mut |judge| {
+        let ran = Unchanged::default().run(NetworkPath::Direct, &mut |filter| {
             let visitor = Visitor {
                 plan: &plan,
                 budget: &budget,
                 watch: &Unwatched,
-                judge,
+                filter,
                 address,
                 network_path: NetworkPath::Direct,
                 is_emulated: false,

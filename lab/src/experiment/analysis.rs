@@ -6,9 +6,9 @@
 
 use store::{Excluded, ExperimentQuery, ExperimentSummary, Store, VisitMetric};
 
-use super::course::{Samples, User};
 use super::error::AnalysisError;
 use super::metrics::{Place, metric};
+use super::replay::{Samples, User};
 use super::report::{Arm, FORMAT, MADE_BY, Report, ShareTest, State, Uncounted, Verdict};
 use super::statistic::Statistic;
 use super::verdict::verdict;

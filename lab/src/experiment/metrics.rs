@@ -2,7 +2,7 @@
 
 use store::VisitMetric;
 
-use super::course::{ArmState, Course, LOOKS_MAX, Samples, looks, quantile};
+use super::replay::{ArmState, LOOKS_MAX, Replay, Samples, look_times, quantile};
 use super::report::{Change, Comparison, Cuped, Look, Metric, Values};
 use super::statistic::Statistic;
 use super::words::unit;
@@ -23,25 +23,25 @@ pub(super) struct Place<'a> {
 /// Returns the figures of a metric.
 pub(super) fn metric(samples: &Samples, place: &Place<'_>) -> Metric {
     let (first, last) = samples.extent().unwrap_or_default();
-    let times = looks(first.saturating_sub(1), last);
+    let times = look_times(first.saturating_sub(1), last);
     debug_assert!(times.len() <= LOOKS_MAX);
-    let mut course = Course::new(samples);
+    let mut replay = Replay::new(samples);
     let mut comparisons = comparisons(place);
     for (n, at_s) in times.iter().enumerate() {
-        course.advance(*at_s);
-        let means = means(&course.arms);
+        replay.advance(*at_s);
+        let means = means(&replay.arms);
         let due = comparisons.iter_mut();
         for one in due.filter(|one| is_due(one.arm, n, times.len())) {
-            one.look(*at_s, &course.arms, &means, place.alpha);
+            one.look(*at_s, &replay.arms, &means, place.alpha);
         }
     }
-    let (means, cuped) = (means(&course.arms), adjustment(samples, &course.arms));
+    let (means, cuped) = (means(&replay.arms), adjustment(samples, &replay.arms));
     Metric {
         metric: place.metric,
         unit: unit(place.metric),
         is_primary: place.is_primary,
         cuped,
-        values: values(place, &course.arms, &means),
+        values: values(place, &replay.arms, &means),
         comparisons: comparisons
             .into_iter()
             .map(|one| one.finished(place))
@@ -173,7 +173,7 @@ const LOOKS_APART: usize = 10;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::course::User;
+    use crate::experiment::replay::User;
 
     fn samples(count: u64, effect: f64, before: bool) -> Samples {
         let mut random = fastrand::Rng::with_seed(count);

@@ -7,9 +7,9 @@
 //! Source: docs/experiment-report.md, docs/statistics.md.
 
 mod analysis;
-mod course;
 mod error;
 mod metrics;
+mod replay;
 mod report;
 mod server;
 mod spread;

@@ -9,7 +9,7 @@ use crate::time::{length, readable};
 
 /// Returns the verdict of a report, which has everything else, with the expected waits.
 pub(super) fn verdict(report: &Report, waits: Vec<Wait>) -> Verdict {
-    let (outcome, sentences) = match absent(report) {
+    let (outcome, sentences) = match no_verdict(report) {
         Some(reason) => reason,
         None => present(report, &waits),
     };
@@ -22,7 +22,7 @@ pub(super) fn verdict(report: &Report, waits: Vec<Wait>) -> Verdict {
 }
 
 /// Reasons against a verdict.
-fn absent(report: &Report) -> Option<(Outcome, Vec<String>)> {
+fn no_verdict(report: &Report) -> Option<(Outcome, Vec<String>)> {
     if report.state == State::NotBegun {
         let start = report.start_s.map_or_else(String::new, readable);
         let sentence = format!("No verdict: the experiment begins at {start} UTC.");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use lab::doctor::{
-    Diagnosis, Failure, Judge, Network, NetworkPath, Plan, Tuner, Unchanged, Watch, examine,
+    Diagnosis, Failure, Network, NetworkPath, Plan, SampleFilter, Tuner, Unchanged, Watch, examine,
 };
 use lab::fetch::Lookup;
 use link::via::{self, Far, Wanted};
@@ -167,7 +167,7 @@ impl Network for Links<'_> {
     fn run(
         &self,
         network_path: NetworkPath,
-        task: &mut (dyn FnMut(&dyn Judge) + Send),
+        task: &mut (dyn FnMut(&dyn SampleFilter) + Send),
     ) -> Result<(), Failure> {
         match network_path {
             NetworkPath::Direct => Unchanged::default().run(network_path, task)?,
@@ -184,7 +184,7 @@ impl Network for Links<'_> {
 /// Judges samples by the link that they came over.
 struct OnTime<'a>(&'a Link);
 
-impl Judge for OnTime<'_> {
+impl SampleFilter for OnTime<'_> {
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool> {
         self.0.are_void(samples, VOID_AFTER)
     }

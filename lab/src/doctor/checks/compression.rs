@@ -24,7 +24,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         let worst = found
             .max_by_key(|(found, bytes)| (found.severity, *bytes))?
             .0;
-        // One finding of all URLs: what mends it is one directive.
+        // One finding covers all URLs, since one directive fixes them.
         Some(worst.proof("responses", measured.clone()))
     };
     Ok([

@@ -123,13 +123,13 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
         .filter(|segments| *segments < USUAL_WINDOW);
     if figures.slow_start_after_idle == Some(true) {
         let what = "connections that were idle begin again with a first window (tcp_slow_start_after_idle = 1)";
-        let mend = Tunable::SlowStartAfterIdle.command("0");
-        said.push((what.to_owned(), mend));
+        let fix = Tunable::SlowStartAfterIdle.command("0");
+        said.push((what.to_owned(), fix));
     }
     if figures.autocorking == Some(true) {
         let what = "small writes wait for packets in the device's queue (tcp_autocorking = 1)";
-        let mend = Tunable::Autocorking.command("0") + ", where pieces of a response leave late";
-        said.push((what.to_owned(), mend));
+        let fix = Tunable::Autocorking.command("0") + ", where pieces of a response leave late";
+        said.push((what.to_owned(), fix));
     }
     if let Some(window) = window {
         let what = format!("a route has an initial window of {window} segments (initcwnd)");
@@ -146,13 +146,13 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
     if said.is_empty() {
         return None;
     }
-    let (what, mends): (Vec<String>, Vec<String>) = said.into_iter().unzip();
+    let (what, fixes): (Vec<String>, Vec<String>) = said.into_iter().unzip();
     let text = kernel_settings::noted(what.join("; "));
     let found = Finding::of(text, Severity::Note).proof("settings", figures.measured());
-    let mut found = found.mend_first(mends);
+    let mut found = found.fix_first(fixes);
     if can_be_tried {
         let command = plan.command();
-        found = found.mend(format!(
+        found = found.fix(format!(
             "as root: {command} --try measures what they change"
         ));
     }
@@ -198,11 +198,11 @@ mod tests {
         };
         let found = judge(&usual, &plan).expect("four differ");
         assert_eq!(found.severity, Severity::Note);
-        assert_eq!(found.mend.len(), 5);
+        assert_eq!(found.fixes.len(), 5);
         assert!(found.title.contains("3 segments"), "{}", found.title);
         plan.tries = true;
         let found = judge(&usual, &plan).expect("one cannot be tried");
-        assert_eq!(found.mend, ["sysctl -w net.core.somaxconn=4096"]);
+        assert_eq!(found.fixes, ["sysctl -w net.core.somaxconn=4096"]);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod caching;
 mod compression;
+pub(super) mod connect;
 mod delayed_ack_stall;
 mod handshakes;
 mod head_of_line;
@@ -15,7 +16,6 @@ mod http2;
 mod keepalive;
 mod kernel;
 mod pick;
-pub(super) mod reaching;
 mod redirects;
 mod resumption;
 mod slow_server;
@@ -41,7 +41,7 @@ type Run = fn(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>;
 /// All checks.
 pub(super) const CHECKS: &[Check] = &[
     check("heads of responses", header_bloat::run),
-    check("names and connections", reaching::run),
+    check("names and connections", connect::run),
     check("redirects", redirects::run),
     check("protocols", http2::run),
     check(handshakes::NAME, handshakes::run),

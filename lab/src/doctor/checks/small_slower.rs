@@ -60,7 +60,7 @@ fn judge(figures: &Figures) -> Option<Finding> {
     Some(found.proof("bytes", json!(bytes)))
 }
 
-/// How bad it is; a stall that is known explains it, and is the one to mend.
+/// Returns the severity. A stall that was found explains the delay, and is the fault to fix.
 fn severity(later: &Estimate, is_explained: bool) -> Option<Severity> {
     match (later.low >= LEAST_MS, is_explained) {
         (false, _) => None,

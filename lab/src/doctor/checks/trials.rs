@@ -430,7 +430,7 @@ mod tests {
         let bad = found(&small, &SLOWER).expect("it is better");
         assert_eq!(bad.severity, Severity::Bad);
         assert!((bad.lost_ms - 100.0).abs() < 1.0 && (bad.lost_round_trips - 2.0).abs() < 0.1);
-        assert!(bad.mend[0].contains("initcwnd 10;"), "{:?}", bad.mend);
+        assert!(bad.fixes[0].contains("initcwnd 10;"), "{:?}", bad.fixes);
         for (tunable, severity) in [
             (Tunable::InitialWindow, Severity::Note),
             (Tunable::CongestionControl, Severity::Note),

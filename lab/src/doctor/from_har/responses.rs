@@ -29,7 +29,7 @@ pub(in crate::doctor) fn plain_texts(page: &Page<'_>) -> Vec<Case> {
     texts.collect()
 }
 
-/// Static files of the page's own site: the site cannot mend others.
+/// Static files of the page's own site: the site cannot fix others.
 pub(in crate::doctor) fn static_files(page: &Page<'_>) -> Vec<StaticFile> {
     let own = host(&page.visit.url);
     let own = own.strip_prefix("www.").unwrap_or(own);

@@ -162,7 +162,7 @@ impl Fault {
         }
     }
 
-    const fn mend(self) -> &'static str {
+    const fn fix(self) -> &'static str {
         match self {
             Self::Downloaded => STORE,
             Self::ValidatorIgnored => REVALIDATE,
@@ -208,7 +208,7 @@ pub(crate) fn judge(files: &[StaticFile], round_trip_ms: f64) -> Option<Finding>
     let all: Vec<Value> = files.iter().map(StaticFile::measured).collect();
     found = found.proof("static_files", all);
     for (fault, _) in &faults {
-        found = found.mend(fault.mend());
+        found = found.fix(fault.fix());
     }
     Some(found)
 }

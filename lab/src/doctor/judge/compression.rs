@@ -218,7 +218,7 @@ mod tests {
         assert_eq!(judged(4001), Some(Severity::Note));
         assert!(found.title.contains("br at level 5"), "{}", found.title);
         assert_eq!(
-            found.mend[0],
+            found.fixes[0],
             "nginx: gzip on; gzip_types text/css; gzip_comp_level 6;"
         );
         let page = Figures {
@@ -227,7 +227,7 @@ mod tests {
         };
         let found_page = judge_figures(&page).expect("it is uncompressed");
         assert_eq!(
-            found_page.mend[1],
+            found_page.fixes[1],
             "firstbyte: brotli on; zstd on; gzip on;"
         );
         let large = figures("identity", INITIAL_WINDOW_BYTES + 1, 4000);
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 30.0));
         assert!(
             found
-                .mend
+                .fixes
                 .last()
                 .is_some_and(|line| line.ends_with("'http://h/a'\\''b'"))
         );

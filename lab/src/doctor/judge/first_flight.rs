@@ -165,8 +165,8 @@ fn judge_server(figures: &Figures) -> Option<Finding> {
         .proof("segment_bytes", SEGMENT_BYTES)
         .proof("initial_window_bytes", INITIAL_WINDOW_BYTES)
         .proof("certificates", listed(&chain, &needless));
-    let mends = mends(&chain, &needless, bytes, figures.is_compressed());
-    Some(found.mend_first(mends))
+    let fixes = fixes(&chain, &needless, bytes, figures.is_compressed());
+    Some(found.fix_first(fixes))
 }
 
 /// chain-over-window of the certificates of a file, DER, the server's own first.
@@ -188,17 +188,17 @@ pub(crate) fn judge_file(certificates: &[Vec<u8>]) -> Option<Finding> {
         .proof("flight_bytes_about", flight)
         .proof("bytes_over_window_about", over)
         .proof("certificates", names.collect::<Vec<_>>());
-    Some(found.mend_first(mends(&chain, &chain::needless(&chain), flight, false)))
+    Some(found.fix_first(fixes(&chain, &chain::needless(&chain), flight, false)))
 }
 
 /// Ways to shorten a flight.
-fn mends(
+fn fixes(
     chain: &[chain::Entry],
     needless: &[Needless],
     flight_bytes: u64,
     is_compressed: bool,
 ) -> Vec<String> {
-    let mut lines = chain::mends(chain, needless);
+    let mut lines = chain::fixes(chain, needless);
     let saved: u64 = needless.iter().map(|one| chain[one.place].bytes).sum();
     if over_window(flight_bytes.saturating_sub(saved)) > 0 {
         lines.push(SMALLER_CHAIN.to_owned());
@@ -364,7 +364,7 @@ mod tests {
         assert!(found.title.contains("(TLS 1.3)"), "{}", found.title);
         assert!(
             !found
-                .mend
+                .fixes
                 .iter()
                 .any(|line| line.contains("compression on"))
         );

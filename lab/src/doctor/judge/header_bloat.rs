@@ -87,7 +87,7 @@ pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
         .proof("head", figures.measured())
         .proof("largest_fields", listed);
     let large = largest.iter().filter(|(_, bytes)| *bytes > USUAL_BYTES / 2);
-    Some(found.mend_first(large.map(|(name, bytes)| {
+    Some(found.fix_first(large.map(|(name, bytes)| {
         let name = name_of_server(name);
         let hint = match name.as_str() {
             "set-cookie" => {
@@ -152,8 +152,8 @@ mod tests {
         assert_eq!(found.evidence["largest_fields"][0]["name"], "set-cookie");
         assert_eq!(found.evidence["largest_fields"][0]["bytes"], 1800);
         assert!(
-            found.mend[0].contains("cookies")
-                && found.mend[1].contains("proxy_hide_header x-debug")
+            found.fixes[0].contains("cookies")
+                && found.fixes[1].contains("proxy_hide_header x-debug")
         );
     }
 

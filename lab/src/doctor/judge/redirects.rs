@@ -238,9 +238,9 @@ mod tests {
             (Severity::Bad, 4.0)
         );
         assert!(
-            found.mend[0].ends_with("return 301 ...;"),
+            found.fixes[0].ends_with("return 301 ...;"),
             "{:?}",
-            found.mend
+            found.fixes
         );
     }
 
@@ -250,7 +250,7 @@ mod tests {
         circle.stopped = Some(Stop::Circle);
         let found = judge_figures(&circle).expect("it is one");
         assert_eq!(found.severity, Severity::Bad);
-        assert!(!found.mend[0].contains("return 301"), "it would stay one");
+        assert!(!found.fixes[0].contains("return 301"), "it would stay one");
         circle.sets_cookies = true;
         let found = judge_figures(&circle).expect("it is one without cookies");
         assert_eq!(found.severity, Severity::Warn);

@@ -1,6 +1,6 @@
 //! Verdicts of many situations, sentence by sentence.
 
-mod absent;
+mod no_verdict;
 
 use store::VisitMetric;
 

@@ -83,7 +83,7 @@ fn contents(findings: &[Finding]) -> Markup {
     wide("Findings", &table)
 }
 
-/// A finding with its cost, its evidence and what mends it.
+/// A finding with its cost, its evidence and its fixes.
 fn finding(number: usize, one: &Finding) -> Markup {
     let name = severity(one.severity);
     html! {
@@ -95,20 +95,20 @@ fn finding(number: usize, one: &Finding) -> Markup {
                 h3 { "Evidence" }
                 (wide(&format!("Evidence of finding {number}"), &values::table(&one.evidence)))
             }
-            @if !one.mend.is_empty() {
-                h3 { "What mends it" }
-                ul .mends { @for mend in one.mend.iter().take(MENDS_MOST) { (mended(mend)) } }
+            @if !one.fixes.is_empty() {
+                h3 { "Fix" }
+                ul .fixes { @for fix in one.fixes.iter().take(FIXES_MOST) { (fix_item(fix)) } }
             }
         }
     }
 }
 
-/// A way to mend, as code; one that begins with the name of a server has that before it.
-fn mended(mend: &str) -> Markup {
+/// A fix as code, behind the name of its server if it begins with one.
+fn fix_item(fix: &str) -> Markup {
     let is_name =
         |name: &&str| !name.is_empty() && name.len() <= SERVER_MOST && !name.contains('/');
-    let named = mend.split_once(": ").filter(|(name, _)| is_name(name));
-    let (name, what) = named.map_or((None, mend), |(name, what)| (Some(name), what));
+    let named = fix.split_once(": ").filter(|(name, _)| is_name(name));
+    let (name, what) = named.map_or((None, fix), |(name, what)| (Some(name), what));
     html! { li { @if let Some(name) = name { strong { (bounded(name, SERVER_MOST)) } " " } code { (bounded(what, TEXT_MOST)) } } }
 }
 
@@ -151,7 +151,7 @@ a { color: var(--s0); } a:focus-visible, .wide:focus-visible { outline: 3px soli
 .severity { text-transform: uppercase; font-size: .8em; border: 1px solid currentColor; border-radius: .3rem; padding: 0 .4rem; }
 .bad .severity { color: var(--s4); } .warn .severity { color: var(--s1); } .note .severity { color: var(--s0); }
 code { font: .9em ui-monospace, 'DejaVu Sans Mono', Menlo, Consolas, monospace; overflow-wrap: anywhere; }
-.mends { padding-left: 1.2rem; } .mends li { margin: .25rem 0; }
+.fixes { padding-left: 1.2rem; } .fixes li { margin: .25rem 0; }
 .values th { text-align: left; vertical-align: top; white-space: normal; } .values td { text-align: left; white-space: normal;
   overflow-wrap: anywhere; } .values td table td, .values td table th { white-space: nowrap; text-align: right; }
 ";
@@ -160,9 +160,9 @@ const TARGET_MOST: usize = 200;
 const NAME_MOST: usize = 40;
 const TEXT_MOST: usize = 2_000;
 const SERVER_MOST: usize = 20;
-/// Findings of a page, and ways to mend each.
+/// Findings of a page, and fixes of each.
 const FINDINGS_MOST: usize = 200;
-const MENDS_MOST: usize = 20;
+const FIXES_MOST: usize = 20;
 
 #[cfg(test)]
 mod tests;

@@ -22,8 +22,8 @@ fn diagnosis(text: &str) -> Diagnosis {
         json!([{"size_bytes": 400, "took_ms": 1.5}, {"size_bytes": 500, "said": text}]),
     )
     .proof(text, text)
-    .mend("nginx: tcp_nodelay on;")
-    .mend(format!("firstbyte doctor {text}"));
+    .fix("nginx: tcp_nodelay on;")
+    .fix(format!("firstbyte doctor {text}"));
     made.findings = vec![
         stall,
         Finding::new(Code::NoEarlyData, Severity::Note, "no early data"),

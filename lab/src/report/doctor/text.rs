@@ -36,8 +36,8 @@ fn show(finding: &Finding, out: &mut String) {
     push_wrapped(&format!("{name:<4}  "), INDENT, &title, out);
     push_wrapped(INDENT, INDENT, &finding.title, out);
     table(&finding.evidence, INDENT, out);
-    for mend in &finding.mend {
-        push_wrapped("      mend: ", "            ", mend, out);
+    for fix in &finding.fixes {
+        push_wrapped("      fix: ", "           ", fix, out);
     }
 }
 
@@ -108,7 +108,7 @@ mod tests {
             .proof("held_200_ms", late)
             .proof("sizes", json!([100, 200]))
             .proof("cells", json!([{"bytes": 1}]))
-            .mend("tcp_nodelay on;");
+            .fix("tcp_nodelay on;");
         ill.findings.push(finding);
         let shown = text(&ill);
         for line in [
@@ -116,7 +116,7 @@ mod tests {
             "BAD   delayed-ack-stall, 250.0 ms and 1.0 round trip lost",
             "      held 200 ms: 250.0 (249.0 to 251.0), n=12, 12 of 12 late",
             "      sizes: 100, 200",
-            "      mend: tcp_nodelay on;",
+            "      fix: tcp_nodelay on;",
         ] {
             assert!(shown.lines().any(|one| one == line), "{line}: {shown}");
         }
@@ -126,9 +126,9 @@ mod tests {
     #[test]
     fn no_line_is_wider_than_a_hundred_columns_and_none_commands_the_terminal() {
         let mut wide = diagnosis(&format!("https://h/{}", "ab c\u{1b}[31m".repeat(60)));
-        let title = format!("{} {}", "word ".repeat(50), "x".repeat(350));
+        let title = format!("{} {}", "word ".repeat(50), "z".repeat(350));
         wide.findings
-            .push(Finding::new(Code::SlowDns, Severity::Warn, title).mend("é".repeat(201)));
+            .push(Finding::new(Code::SlowDns, Severity::Warn, title).fix("é".repeat(201)));
         let shown = text(&wide);
         assert!(
             shown.lines().all(|line| line.chars().count() <= WIDTH),
@@ -136,6 +136,6 @@ mod tests {
         );
         assert!(shown.lines().any(|line| line.chars().count() == WIDTH));
         assert!(!shown.contains('\u{1b}'));
-        assert_eq!(shown.matches('x').count(), 350);
+        assert_eq!(shown.matches('z').count(), 350);
     }
 }

@@ -117,7 +117,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
         finding = finding.proof(&name, ends);
     }
     if nginx_before_1_7_8(swept.server) {
-        finding = finding.mend_first([UPGRADE_SPDY.to_owned()]);
+        finding = finding.fix_first([UPGRADE_SPDY.to_owned()]);
     }
     Some(finding.proof("cells", cells(sweep)))
 }

@@ -40,7 +40,7 @@ pub(super) struct ArmState {
 
 /// State of all arms at a look.
 #[derive(Clone, Debug)]
-pub(super) struct Course<'a> {
+pub(super) struct Replay<'a> {
     samples: &'a Samples,
     pub(super) arms: Vec<ArmState>,
 }
@@ -68,7 +68,7 @@ impl Samples {
     }
 }
 
-impl<'a> Course<'a> {
+impl<'a> Replay<'a> {
     /// Returns the state before the first look.
     pub(super) fn new(samples: &'a Samples) -> Self {
         Self {
@@ -117,7 +117,7 @@ pub(super) fn quantile(sorted: &[f64], share: f64) -> Option<f64> {
 }
 
 /// Returns the times of looks, at most [`LOOKS_MAX`]: round times within the extent, and the end.
-pub(super) fn looks(from_s: u64, to_s: u64) -> Vec<u64> {
+pub(super) fn look_times(from_s: u64, to_s: u64) -> Vec<u64> {
     let length = to_s.saturating_sub(from_s);
     let rough = length.div_ceil(LOOKS_MAX as u64 - 1).max(1);
     let step = STEPS_S.into_iter().find(|step| *step >= rough);
@@ -128,7 +128,7 @@ pub(super) fn looks(from_s: u64, to_s: u64) -> Vec<u64> {
     all
 }
 
-/// Looks of a course.
+/// Looks of a replay.
 pub(super) const LOOKS_MAX: usize = 50;
 const DAY_S: u64 = 86_400;
 /// Round times between two looks, seconds.
@@ -166,7 +166,7 @@ mod tests {
                 49 * 86_400,
                 400 * 86_400,
             ] {
-                let all = looks(from, from + length);
+                let all = look_times(from, from + length);
                 assert!(
                     (1..=LOOKS_MAX).contains(&all.len()),
                     "{from} {length}: {}",
@@ -193,10 +193,10 @@ mod tests {
             };
             samples.arms[usize::from(random.bool())].push(user);
         }
-        let mut course = Course::new(&samples);
-        for until in looks(0, 333) {
-            course.advance(until);
-            for (state, users) in course.arms.iter().zip(&samples.arms) {
+        let mut replay = Replay::new(&samples);
+        for until in look_times(0, 333) {
+            replay.advance(until);
+            for (state, users) in replay.arms.iter().zip(&samples.arms) {
                 let seen = users.iter().filter(|user| user.finished_s <= until);
                 let mut wanted: Vec<f64> = seen.map(|user| user.value).collect();
                 wanted.sort_unstable_by(f64::total_cmp);
