@@ -60,7 +60,8 @@ fn long_functions_say_why() {
 
 /// Engines that a crate above them may import.
 const ENGINES_USED: [(&str, &[&str]); 4] = [
-    ("server/base/src", &["http"]),
+    // Metrics of page views, which experiments and the store share.
+    ("server/base/src", &["http", "beacon"]),
     ("server/upstream/src", &["http"]),
     ("server/http/src", &["http", "proxy_protocol"]),
     // Beacons are bodies of requests, whatever protocol carries them.

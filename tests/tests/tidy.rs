@@ -74,7 +74,7 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
             "store",
         ],
     ),
-    ("store", &[]),
+    ("store", &["engines"]),
     ("freeze", &["server_modules", "sys"]),
     ("lab", &["engines", "geoip", "store", "sys", "tls"]),
     ("link", &["sys"]),

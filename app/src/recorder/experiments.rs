@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use server_base::experiment::{ArmConnection, ArmOpen, ExperimentSettings, Name, Visit};
-use store::{ArmFigures, VisitMetric};
+use store::ArmFigures;
 
 /// Largest number of rows that are gathered. With 1,000 arms, one minute and the next one fit.
 const ARMS_MAX: usize = 4096;
@@ -121,7 +121,6 @@ pub(super) fn visit(visit: &Visit, server: &str) -> store::Visit {
 /// Returns settings as the store has them.
 pub(super) fn settings(settings: &ExperimentSettings) -> store::ExperimentSettings {
     let arms = settings.arms.iter();
-    let metrics = settings.metrics.iter();
     store::ExperimentSettings {
         name: settings.name.as_str().to_owned(),
         arms: arms
@@ -132,17 +131,13 @@ pub(super) fn settings(settings: &ExperimentSettings) -> store::ExperimentSettin
         end_s: settings.end_s,
         window_s: settings.window_s,
         pre_period_s: settings.pre_period_s,
-        // Both lists have the same order.
-        metrics: metrics
-            .map(|metric| VisitMetric::ALL[*metric as usize])
-            .collect(),
+        metrics: settings.metrics.clone(),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use engines::http::Version;
-    use server_base::experiment;
 
     use super::*;
 
@@ -176,12 +171,6 @@ mod tests {
             connections,
             memory_bytes,
         }
-    }
-
-    #[test]
-    fn metrics_of_records_are_those_of_the_store() {
-        let ours = experiment::VisitMetric::ALL.map(experiment::VisitMetric::name);
-        assert_eq!(ours, VisitMetric::ALL.map(VisitMetric::name));
     }
 
     #[test]

@@ -20,10 +20,13 @@
 //!
 //! Source: docs/beacon.md; W3C Navigation Timing 2, Resource Timing, Paint Timing, Largest Contentful Paint, Event Timing.
 
+mod metric;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
+
+pub use metric::{VISIT_METRICS, VisitMetric};
 
 /// A point of Navigation Timing, in the order of the line `n`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,6 +9,7 @@
 use std::fmt;
 use std::sync::OnceLock;
 
+pub use engines::beacon::{VISIT_METRICS, VisitMetric};
 use engines::http::Version;
 
 /// Name of an experiment, an arm or an exclusion group: 1 to [`NAME_BYTES_MAX`] bytes of `[A-Za-z0-9_-]`.
@@ -84,83 +85,6 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Metric of a page view. Times are in microseconds since the start of the navigation, unless they are durations.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum VisitMetric {
-    /// Duration of the name lookup.
-    Dns,
-    /// Duration of the TCP handshake.
-    Connect,
-    /// Duration of the TLS handshake.
-    Tls,
-    /// First byte of the page.
-    FirstByte,
-    /// Last byte of the page.
-    Response,
-    /// End of the event `DOMContentLoaded`.
-    DomContentLoaded,
-    /// End of the event `load`.
-    Load,
-    /// First contentful paint.
-    FirstContentfulPaint,
-    /// Largest contentful paint.
-    LargestContentfulPaint,
-    /// Duration: interaction to next paint.
-    InteractionToNextPaint,
-    /// Cumulative layout shift, in thousandths.
-    LayoutShift,
-    /// End of the last static file from the experiment's host.
-    Files,
-}
-
-/// Number of metrics.
-pub const METRICS: usize = VisitMetric::ALL.len();
-
-impl VisitMetric {
-    /// Metrics by their place in [`Visit::values`].
-    pub const ALL: [Self; 12] = [
-        Self::Dns,
-        Self::Connect,
-        Self::Tls,
-        Self::FirstByte,
-        Self::Response,
-        Self::DomContentLoaded,
-        Self::Load,
-        Self::FirstContentfulPaint,
-        Self::LargestContentfulPaint,
-        Self::InteractionToNextPaint,
-        Self::LayoutShift,
-        Self::Files,
-    ];
-
-    /// Name in the configuration, the store and reports.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::FirstByte => "first_byte",
-            Self::Response => "response",
-            Self::DomContentLoaded => "dom_content_loaded",
-            Self::Load => "load",
-            Self::FirstContentfulPaint => "first_contentful_paint",
-            Self::LargestContentfulPaint => "largest_contentful_paint",
-            Self::InteractionToNextPaint => "interaction_to_next_paint",
-            Self::LayoutShift => "layout_shift",
-            Self::Files => "files",
-        }
-    }
-
-    /// Finds a metric by its name.
-    #[must_use]
-    pub fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL
-            .into_iter()
-            .find(|metric| metric.name().as_bytes() == name)
-    }
-}
-
 /// A page view of a user in an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Visit {
@@ -175,7 +99,7 @@ pub struct Visit {
     /// Arm of the user; empty before the start of the experiment.
     pub arm: Name,
     /// Values by the place in [`VisitMetric::ALL`]; `None` for a metric that the browser has not measured. `u32::MAX` is not stored.
-    pub values: [Option<u32>; METRICS],
+    pub values: [Option<u32>; VISIT_METRICS],
     /// Static files requested from the experiment's host.
     pub files: u32,
     /// Static files that failed.
@@ -306,18 +230,5 @@ mod tests {
             bytes[at] = byte;
             assert_eq!(Name::from_padded(&bytes), None, "{at}: {byte}");
         }
-    }
-
-    #[test]
-    fn metrics_are_found_by_name() {
-        for (place, metric) in VisitMetric::ALL.into_iter().enumerate() {
-            assert_eq!(metric as usize, place);
-            assert_eq!(
-                VisitMetric::from_name(metric.name().as_bytes()),
-                Some(metric)
-            );
-        }
-        assert_eq!(VisitMetric::from_name(b"Load"), None);
-        assert_eq!(VisitMetric::from_name(b""), None);
     }
 }

@@ -11,7 +11,8 @@ mod settings;
 mod types;
 mod views;
 
-pub use metric::{VISIT_METRICS, VisitMetric};
+pub use engines::beacon::{VISIT_METRICS, VisitMetric};
+pub(crate) use metric::{METRIC_COLUMNS, column};
 pub(crate) use settings::{
     StoredArm, arms_of, arms_text, metrics_of, metrics_text, place_of, summary,
 };

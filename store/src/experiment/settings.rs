@@ -1,7 +1,7 @@
 //! Settings as texts of a store, and the summary of an experiment.
 
-use super::metric::VisitMetric;
 use super::types::{ExperimentSettings, ExperimentSummary};
+use engines::beacon::VisitMetric;
 
 /// Page views of one arm in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Rows of experiments, queries about them, and answers.
 
-use super::metric::{VISIT_METRICS, VisitMetric};
 use crate::histogram::Histogram;
+use engines::beacon::{VISIT_METRICS, VisitMetric};
 
 /// A page view of a user in an experiment. Names are cut to [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX) bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! Texts of SQL for experiments: tables of version 3, and the statements that read and write them.
 
-use crate::experiment::VisitMetric;
+use crate::experiment::{VisitMetric, column};
 
 /// Tables of version 3. A page view is stored once for a user and an id. `experiment_arm` has sums of `visit`: a count would read all
 /// of it. The index finds old page views.
@@ -125,7 +125,7 @@ pub(crate) const ARMS: &str =
 /// Page views of an experiment before a time by user, with the value of a metric. The plus sign keeps SQLite from the index by time,
 /// which would need a sort.
 pub(crate) fn values(metric: VisitMetric) -> String {
-    let column = metric.column();
+    let column = column(metric);
     format!(
         "SELECT user_id, view_id, at_ms, arm, {column} FROM visit WHERE experiment = ?1 AND +at_ms < ?2
 ORDER BY user_id"

@@ -7,7 +7,7 @@ use std::net::{IpAddr, Ipv6Addr};
 use engines::http::{Protocol, Version};
 
 use super::{ConnectionSample, Handshake, OpenCounts};
-use crate::experiment::{ArmConnection, ArmOpen, METRICS, NAME_BYTES_MAX, Name, Visit};
+use crate::experiment::{ArmConnection, ArmOpen, NAME_BYTES_MAX, Name, VISIT_METRICS, Visit};
 
 /// Bytes of a sample or of numbers of open connections.
 pub const RECORD_BYTES: usize = 96;
@@ -212,7 +212,7 @@ impl Visit {
             view,
             experiment: fields.name().filter(|name| !name.is_empty())?,
             arm: fields.name()?,
-            values: [(); METRICS].map(|()| fields.known()),
+            values: [(); VISIT_METRICS].map(|()| fields.known()),
             files: fields.u32(),
             files_failed: fields.u32(),
             files_truncated: fields.u32(),

@@ -29,9 +29,9 @@ fn name(text: &str) -> Name {
 }
 
 fn visit() -> Visit {
-    let mut values = [None; METRICS];
+    let mut values = [None; VISIT_METRICS];
     values[0] = Some(0);
-    values[METRICS - 1] = Some(UNKNOWN - 1);
+    values[VISIT_METRICS - 1] = Some(UNKNOWN - 1);
     Visit {
         at_ms: 1_796_000_000_123,
         user: u64::MAX,

@@ -246,7 +246,7 @@ fn metrics(line: &Directive) -> Result<Vec<VisitMetric>, ConfError> {
     arguments(line, 1, VisitMetric::ALL.len())?;
     let mut metrics = Vec::new();
     for word in &line.args {
-        let metric = VisitMetric::from_name(&word.text).ok_or_else(|| {
+        let metric = VisitMetric::from_name(&*word.text).ok_or_else(|| {
             let text = format!("unknown metric \"{}\"", word.as_str());
             let names = VisitMetric::ALL.map(VisitMetric::name).join(", ");
             ConfError::word(line, word, text).with_hint(format!("the metrics are {names}"))

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use engines::beacon::{Beacon, HostFiles};
-use server_base::experiment::{METRICS, Name, Visit, VisitMetric};
+use server_base::experiment::{Name, VISIT_METRICS, Visit, VisitMetric};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::experiments::{Assigned, Experiment, Member, Part, Phase};
 use server_http::http::Http;
@@ -178,7 +178,7 @@ impl Participation<'_> {
 }
 
 /// Returns the values of a view by the place in [`VisitMetric::ALL`]; `files` are those of the experiment's host.
-fn values(beacon: &Beacon, files: Option<&HostFiles>) -> [Option<u32>; METRICS] {
+fn values(beacon: &Beacon, files: Option<&HostFiles>) -> [Option<u32>; VISIT_METRICS] {
     VisitMetric::ALL.map(|metric| match metric {
         VisitMetric::Dns => beacon.lookup_us(),
         VisitMetric::Connect => beacon.connect_us(),

@@ -12,7 +12,8 @@ use crate::clock::{WRONG_S, wall_s};
 use crate::error::Error;
 use crate::experiment::{
     ArmSums, ArmTotals, Excluded, ExperimentQuery, ExperimentSettings, ExperimentSummary, Files,
-    StoredArm, UserValue, Users, VIEWS_MAX, View, VisitMetric, arms_of, metrics_of, summary,
+    StoredArm, UserValue, Users, VIEWS_MAX, View, VisitMetric, arms_of, column, metrics_of,
+    summary,
 };
 
 /// Page views of a response.
@@ -87,7 +88,7 @@ pub(crate) fn users(
     each_view(
         reader,
         query,
-        metric.column(),
+        column(metric),
         &arms,
         |user, view, fields| {
             let part = fields.known()?;

@@ -3,7 +3,7 @@
 use crate::clickhouse::batch::{BatchHead, Kind};
 use crate::clickhouse::client::INCOMING;
 use crate::clickhouse::sql::{names, structure, table};
-use crate::experiment::VisitMetric;
+use crate::experiment::METRIC_COLUMNS;
 
 /// Tables of version 2.
 pub(crate) const TABLES: [&str; 3] = ["experiment", "visit", "arm_minute"];
@@ -65,7 +65,7 @@ pub(super) const SETTING_COLUMNS: [(&str, &str); 9] = [
 
 /// Columns of `visit`.
 pub(super) fn visit_columns() -> Vec<(&'static str, &'static str)> {
-    let metrics = VisitMetric::ALL.map(|metric| (metric.column(), "Nullable(UInt32)"));
+    let metrics = METRIC_COLUMNS.map(|column| (column, "Nullable(UInt32)"));
     VISIT_COLUMNS.into_iter().chain(metrics).collect()
 }
 
