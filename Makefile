@@ -141,13 +141,14 @@ test-all: test
 
 long-checks:
 	@.ci/setup all
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_RACES=100000 PROXY_CLIENTS=1000 FLUSH_LATE_MS=5 $(CARGO) test --package firstbyte-tests \
-	    --test proxy_retries --test proxy_slow_readers --test proxy_early_flush --test gateway_first_byte -- --test-threads=1 --nocapture
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) WORDPRESS=1 $(CARGO) test --package firstbyte-tests --test gateway_wordpress
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_CLIENTS=1000 FLUSH_LATE_MS=5 $(CARGO) test --package firstbyte-tests \
+	    --test proxy_slow_readers --test proxy_early_flush --test gateway_first_byte -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_RACES=100000 $(CARGO) test --package firstbyte-tests --test proxy retries:: -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) WORDPRESS=1 $(CARGO) test --package firstbyte-tests --test gateway wordpress::
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged --test bench_coverage --test waterfall_stalls -- --test-threads=1 --nocapture
 	LAB_LONG=1 $(CARGO) test --release --package firstbyte-store --test clickhouse -- --test-threads=1
 	LAB_LONG=1 $(CARGO) test --package firstbyte-lab --test fleet_chdb
-	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test experiment_end_to_end -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test lab experiment_end_to_end:: -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-link --test experiment -- --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) SIM_SEEDS=$(SIM_SEEDS_ALL) $(CARGO) test --release --package firstbyte-driver
 	@$(MAKE) --no-print-directory first-byte

@@ -1,4 +1,4 @@
-//! The tree's own source, read as text: what the house rules (tests/tidy.rs) look at.
+//! The tree's own source, read as text: what the house rules (tests/tests/tree/tidy.rs) look at.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! Slow hashes of passwords: who else is served meanwhile, what an unknown name costs, what becomes of those who leave.
+//! Slow password hashes: other clients are served meanwhile, an unknown name costs as much, and a client that leaves ends
+//! its work.
 //!
-//! Work is judged by the processor time of the worker, which a busy machine does not change; waiting is judged only where the
-//! machine answers in time without any hash.
+//! Work is measured as CPU time of the worker, which does not depend on other load. Waiting is judged only if the machine
+//! responds in time without any hash. Own executable: requests are timed.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,11 @@
 //! `firstbyte bench` and `compare`: counts over every protocol, failures, and the end by a signal.
+//!
+//! Own executable: `bench` loads the CPUs, and some reports are compared with each other.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::collections::BTreeMap;
 use std::net::TcpListener;

@@ -1,9 +1,12 @@
-//! Intervals of `firstbyte bench --blocks` hold the percentiles of a long run. One server changes its speed slowly, another
-//! one has pauses for all requests at once.
+//! Intervals of `firstbyte bench --blocks` contain the percentiles of a long run. One server changes its speed slowly,
+//! another one pauses for all requests at once.
 //!
-//! Takes minutes, so it needs `LAB_LONG`, as `make test-all` sets it.
+//! Takes minutes, so it needs `LAB_LONG`, as set by `make test-all`. Own executable: response times are compared.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

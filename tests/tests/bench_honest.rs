@@ -1,7 +1,12 @@
-//! Figures of `firstbyte bench` claim no more than the measurement: rates, ends of intervals, warnings, and no winner between
-//! single runs.
+//! Figures of `firstbyte bench` claim no more than the measurement: rates, ends of intervals, warnings, and no winner
+//! between single runs.
+//!
+//! Own executable: measurements need the CPUs.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

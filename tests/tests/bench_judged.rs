@@ -1,8 +1,11 @@
 //! Reports of `firstbyte bench` are true: coordinated omission, a server against itself, and the page in a browser.
 //!
-//! What takes long is done where `LAB_LONG` is set, as `make test-all` does.
+//! Long parts need `LAB_LONG`, as set by `make test-all`. Own executable: response times are compared.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::fs;
 use std::process::{Command, Stdio};

@@ -1,10 +1,13 @@
-//! `firstbyte bench --against` finds a difference of 5 % that was planted between two real servers, and none between a
+//! `firstbyte bench --against` finds a planted difference of 5 % between two real servers, and no difference between a
 //! server and itself.
 //!
-//! Each server takes a set time by the clock for a response, as one does that waits for a disk: on a machine with other
-//! work that is the same time, where computing would take as much longer as that work has the processors.
+//! Each server delays a response by wall-clock time, as a disk does. Computing would take longer on a machine with other
+//! load. Own executable: 5 % of a response time must be visible.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,8 +1,13 @@
-//! `firstbyte bench --via` when its link is late: what was measured meanwhile is left out, counted, and warned of.
+//! `firstbyte bench --via` with a link that is late: measurements of that time are excluded, counted, and reported as a
+//! warning.
 //!
-//! Skipped, and says so, where there can be no link: see `firstbyte_tests::via`.
+//! Skipped with a message if links are not possible: see `firstbyte_tests::via`. Own executable: a link must be on time by
+//! default.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -1,9 +1,15 @@
-//! `firstbyte doctor`: planted faults are named, with their sizes; healthy servers are not; bad input ends with a sentence.
+//! `firstbyte doctor`: planted faults are named with their sizes, healthy servers have no finding, and bad input ends with
+//! a message.
 //!
-//! What needs acknowledgements held for a known time is skipped, and says so, where there can be no link.
+//! Tests that need delayed acknowledgements are skipped with a message if links are not possible. Own executable:
+//! milliseconds are measured.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/planted/mod.rs"]
 mod planted;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::fs;
 use std::io::{Read, Write};

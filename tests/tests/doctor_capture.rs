@@ -1,10 +1,14 @@
-//! `firstbyte doctor` of files: captures made over a link, archives of pages, configurations.
+//! `firstbyte doctor` of files: captures made over a link, HAR files of pages, configurations.
 //!
-//! Captures are skipped, and say so, where there can be no link or no curl.
+//! Captures are skipped with a message without links or curl. Own executable: captures contain delays of milliseconds.
 
+#[path = "common/lab.rs"]
 mod lab;
 #[allow(dead_code, reason = "the doctor's other tests use the rest")]
+#[path = "common/planted/mod.rs"]
 mod planted;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::fs;
 use std::path::Path;

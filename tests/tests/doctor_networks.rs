@@ -1,11 +1,13 @@
-//! `firstbyte doctor` in networks of its own: slow name servers are found, and settings of the kernel by `--try`, which
-//! restores them.
+//! `firstbyte doctor` in networks of its own: slow name servers are found, and kernel settings by `--try`, which restores
+//! them.
+//!
+//! Own executable: delays are measured.
 
-#[path = "planted/network.rs"]
+#[path = "common/planted/network.rs"]
 mod network;
-#[path = "planted/site.rs"]
+#[path = "common/planted/site.rs"]
 mod site;
-#[path = "tls_client/mod.rs"]
+#[path = "common/tls_client.rs"]
 mod tls_client;
 
 use std::path::Path;

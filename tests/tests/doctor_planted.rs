@@ -1,12 +1,11 @@
-//! `firstbyte doctor` finds what was planted: each fault, one at a time, is its first finding, and a server without faults has
-//! nothing above a note.
+//! `firstbyte doctor` reports each planted fault as its first finding, and nothing above a note on a server without faults.
 //!
-//! Stalls and writes are planted in `doctor.rs`, name servers and settings of the kernel in `doctor_networks.rs`.
-//! `DOCTOR_RUNS` is how often the healthy server is examined (1).
+//! Stalls and writes are planted in `doctor.rs`, name servers and kernel settings in `doctor_networks.rs`. `DOCTOR_RUNS` is
+//! the number of examinations of the healthy server, 1 by default. Own executable: milliseconds are measured.
 
-#[path = "planted/site.rs"]
+#[path = "common/planted/site.rs"]
 mod site;
-#[path = "tls_client/mod.rs"]
+#[path = "common/tls_client.rs"]
 mod tls_client;
 
 use std::net::TcpListener;

@@ -1,7 +1,7 @@
-//! `event_coalescing`: a thread that passes many requests on is woken less often for them, and a lone client is not
-//! delayed.
+//! `event_coalescing`: a thread that forwards many requests wakes up less often for them, and a lone client is not delayed.
 //!
-//! The clients are `firstbyte bench`; how often a thread slept is what the kernel counts. Source: docs/differences.md.
+//! Clients are `firstbyte bench`. The kernel counts the sleeps of a thread. Source: docs/differences.md. Own executable:
+//! sleeps depend on free CPUs.
 
 use std::fs;
 use std::io::{Read, Write};

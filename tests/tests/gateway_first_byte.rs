@@ -1,8 +1,10 @@
-//! A page that flushes its head at once and its body half a second later, over FastCGI: each leaves for the client when it comes.
+//! A page over FastCGI that flushes its head at once and its body half a second later: each part is sent to the client when
+//! it comes.
 //!
-//! The scripted server sends its next piece only when the test lets it; PHP waits for a file of the test. `FLUSH_LATE_MS=5` is
-//! how late a byte may be, a generous time without. Sources: nginx documentation, `fastcgi_buffering`, `gzip`; FastCGI 1.0
-//! specification, section 3.3; docs/differences.md.
+//! The scripted server sends its next piece only if the test permits it; PHP waits for a file of the test.
+//! `FLUSH_LATE_MS=5` is the permitted delay of a byte; the default is generous. Own executable: delays of bytes are
+//! measured. Sources: nginx documentation, `fastcgi_buffering`, `gzip`; FastCGI 1.0 specification, section 3.3;
+//! docs/differences.md.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};

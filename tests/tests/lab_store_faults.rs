@@ -1,9 +1,14 @@
-//! `lab_store clickhouse:`: a server that is down, slow, full, or answers nonsense.
+//! `lab_store clickhouse:`: a server that is down, slow, full, or sends wrong responses.
 //!
-//! Responses are not slower, nothing is lost within the limit of the spill directory, and log and metrics have the reason.
+//! Responses are not slower, and nothing is lost within the limit of the spill directory. Log and metrics name the reason.
+//! Own executable: response times are compared.
 
+#[path = "common/lab.rs"]
 mod lab;
+#[path = "common/recorded.rs"]
 mod recorded;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! `limit_req`, `limit_conn` and `limit_rate` under many clients: what is let through is what the formula says.
+//! `limit_req`, `limit_conn` and `limit_rate` under many clients admit exactly the number of their formula.
 //!
-//! Source: nginx's documentation of ngx_http_limit_req_module, ngx_http_limit_conn_module and `limit_rate`.
+//! Own executable: the number depends on time. Source: nginx's documentation of ngx_http_limit_req_module,
+//! ngx_http_limit_conn_module and `limit_rate`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Barrier};

@@ -1,4 +1,6 @@
-//! Loading: its time grows with the text.
+//! Loading a configuration takes time in proportion to its text.
+//!
+//! Own executable: CPU times are compared.
 
 use std::process::{Command, Stdio};
 

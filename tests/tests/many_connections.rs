@@ -1,9 +1,9 @@
-//! As many connections as descriptors allow: none is refused, idle ones cost the busy ones nothing, and bursts of new ones do
-//! not hold up those that are served.
+//! As many connections as descriptors allow: none is refused, idle ones cost the busy ones nothing, and bursts of new ones
+//! do not delay served ones.
 //!
-//! Where the hard limit of open files is 20,000 or more there are 18,000 connections, else fewer. What depends on time or on the
-//! processor is tried three times, and not judged on a machine that is too busy.
-//! Source: nginx documentation, `worker_connections`, `multi_accept`.
+//! 18,000 connections if the hard limit of open files is at least 20,000, else fewer. Measurements of time or CPU are tried
+//! three times, and are inconclusive on a busy machine. Own executable: it raises its limit of open files, and times
+//! requests. Source: nginx documentation, `worker_connections`, `multi_accept`.
 
 use std::fs;
 use std::io::{self, Read, Write};

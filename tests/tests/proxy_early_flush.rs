@@ -1,10 +1,11 @@
-//! Whatever a server behind has sent leaves for the client at once: heads before bodies, single bytes one by one, through
-//! every protocol and every compression, with buffering and without.
+//! All bytes sent by an upstream server are sent to the client at once: heads before bodies, single bytes one by one,
+//! through every protocol and every compression, with buffering and without.
 //!
-//! The server behind sends its next piece only when the test lets it, which is when the client has the one before: what is held
-//! back never comes. `FLUSH_LATE_MS=5` is how late a byte may be, a generous time without. Sources: nginx documentation,
-//! `proxy_buffering`, `gzip`; docs/differences.md.
+//! The upstream server sends its next piece only after the client has received the one before, so a held piece never comes.
+//! `FLUSH_LATE_MS=5` is the permitted delay of a byte; the default is generous. Own executable: delays of bytes are
+//! measured. Sources: nginx documentation, `proxy_buffering`, `gzip`; docs/differences.md.
 
+#[path = "common/tls_client.rs"]
 mod tls_client;
 
 use std::time::{Duration, Instant};

@@ -1,8 +1,9 @@
-//! A thousand clients at once: those that read slowly hold little memory of the server, however fast the server behind is, and
-//! those that send get their bodies through whole.
+//! A thousand clients at once: slow readers hold little memory of the server, even with a fast upstream server, and bodies
+//! of senders are complete.
 //!
-//! `PROXY_CLIENTS=1000` is how many there are; a fraction of it without. Figures are what the worker's memory grows by.
-//! Sources: nginx documentation, `proxy_buffers`, `proxy_max_temp_file_size`, `proxy_request_buffering`.
+//! `PROXY_CLIENTS=1000` is the number of clients, 200 by default. Figures are the growth of the worker's memory. Own
+//! executable: it raises its limit of open files. Sources: nginx documentation, `proxy_buffers`,
+//! `proxy_max_temp_file_size`, `proxy_request_buffering`.
 
 use std::fs;
 use std::io::{Read, Write};

@@ -1,7 +1,7 @@
-//! How long a request may wait for a reload of a large configuration: no longer than without one, but for a few milliseconds.
+//! A reload of a large configuration delays a request by a few milliseconds at most.
 //!
-//! What the machine's other work takes is left out: the CPU time that the serving thread spends on a request counts, and how
-//! long the request took without the waits for a CPU.
+//! Other load of the machine is excluded: a request counts with the CPU time that its thread spends on it, and with its
+//! duration without waits for a CPU. Own executable: requests are timed.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! `benches/scale` measures rows, writes them as JSON and Markdown, and leaves neither files nor processes behind.
 //!
-//! Skipped where there is no python3 or no C compiler: its clients are written for them.
+//! Skipped without python3 or a C compiler, which its clients need. Own executable: its clients use all CPUs.
 
 use std::fs;
 use std::path::Path;

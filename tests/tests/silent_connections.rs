@@ -1,10 +1,10 @@
-//! Connections without a request, more of them than `worker_connections`: no client is locked out by them.
+//! More connections without a request than `worker_connections`: no client is locked out by them.
 //!
-//! nginx closes the oldest of those that have said nothing; here the same holds for half a ClientHello, half a header, and
-//! streams that never begin. `FIRSTBYTE_SILENT=N` runs each kind at each rate with N `worker_connections`, instead of the few
-//! that are enough to see the fault.
-//! Source: nginx documentation, `worker_connections`.
+//! nginx closes the oldest silent connections. Here the same holds for half a ClientHello, half a header, and streams that
+//! never begin. `FIRSTBYTE_SILENT=N` runs each kind at each rate with N `worker_connections`; the default runs a few. Own
+//! executable: connections are opened at a fixed rate. Source: nginx documentation, `worker_connections`.
 
+#[path = "common/tls_client.rs"]
 mod tls_client;
 
 use std::collections::VecDeque;

@@ -1,8 +1,8 @@
-//! `firstbyte via`: a command behind a link, servers at its other end, statuses, figures, packets, a user without
-//! rights. What an interruption leaves is in `via_ends.rs`.
+//! `firstbyte via`: a command behind a link, servers at its other end, statuses, figures, packets, a user without rights.
 //!
-//! Each test is skipped, and says so, where there can be no link: it needs root, /dev/net/tun and the `ip` command, and
-//! most need curl. `LINK_SECONDS=60` makes measurements long.
+//! Interruptions are in `via_ends.rs`. Each test is skipped with a message if links are not possible: they need root,
+//! /dev/net/tun and the `ip` command, and most need curl. `LINK_SECONDS=60` makes measurements long. Own executable: rates
+//! and delays of links are measured.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;

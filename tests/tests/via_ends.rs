@@ -1,6 +1,7 @@
 //! `firstbyte via` when it is interrupted or killed: signals reach the command, and nothing is left behind.
 //!
-//! Skipped, and says so, where there can be no link: see `firstbyte_tests::via`.
+//! Skipped with a message if links are not possible: see `firstbyte_tests::via`. Own executable: no other test may have a
+//! link.
 
 use std::fs;
 use std::io::{BufRead, BufReader};

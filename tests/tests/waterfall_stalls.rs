@@ -1,12 +1,17 @@
-//! Stalls of `firstbyte waterfall`: each planted one is found, by the wire, in Chromium and from packets, and pages of small
-//! responses on a busy machine have none.
+//! Stalls of `firstbyte waterfall`: each planted one is found, by the wire, in Chromium and from packets, and pages of
+//! small responses on a busy machine have none.
 //!
-//! Tests that need a link or a browser are skipped without one, and report it. Ten visits of each page, pages of 500 and
-//! 2,500 resources, and visits over TLS need `LAB_LONG`, as `make test-all` sets it.
+//! Tests that need a link or a browser are skipped with a message without one. Ten visits of each page, pages of 500 and
+//! 2,500 resources, and visits over TLS need `LAB_LONG`, as set by `make test-all`. Own executable: delays of milliseconds
+//! are measured.
 
+#[path = "common/lab.rs"]
 mod lab;
 #[allow(dead_code, reason = "the doctor's tests use the rest")]
+#[path = "common/planted/mod.rs"]
 mod planted;
+#[path = "common/tls_client.rs"]
+mod tls_client;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;

@@ -23,7 +23,7 @@ use crate::transport::Wire;
 use crate::{Framing, Protocol};
 use spdy_response::response;
 
-#[path = "../../../tests/tests/planted/spdy_response.rs"]
+#[path = "../../../tests/tests/common/planted/spdy_response.rs"]
 mod spdy_response;
 
 /// The server: its address, and the thread that serves.

@@ -1,0 +1,17 @@
+//! Tests of `proxy_pass` and its groups of servers.
+
+#[path = "../common/tls_client.rs"]
+mod tls_client;
+
+mod applications;
+mod client_abort;
+mod disk_full;
+mod early_response;
+mod faults;
+mod proxy_bind;
+mod proxy_pass;
+mod proxy_to_itself;
+mod reload;
+mod responses;
+mod retries;
+mod servers;

@@ -1,0 +1,9 @@
+//! Rules of the source tree and of its documents.
+
+mod circles;
+mod documents;
+mod structs;
+mod structure;
+mod structure_upstream;
+mod tests_page;
+mod tidy;
