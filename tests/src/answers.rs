@@ -1,7 +1,7 @@
-//! A server of our own that answers every request alike, for what measures servers.
+//! A server that sends the same response to every request, for tests of measuring tools.
 //!
-//! HTTP/1.1 with connections that are kept, requests without bodies; a thread for each connection. It ends with the
-//! process. Deliberately absent: everything that a server should check.
+//! HTTP/1.1 with keep-alive, requests without bodies, one thread for each connection. It ends with the process.
+//! Deliberately absent: every check of a request.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -26,7 +26,7 @@ pub fn serve(work: impl Fn() + Clone + Send + 'static) -> SocketAddr {
     address
 }
 
-/// Answers on a connection until the client goes; does `work` for each request before.
+/// Answers requests on a connection until the client closes it; runs `work` before each response.
 pub fn answer(mut stream: TcpStream, work: impl Fn()) {
     let _ = stream.set_nodelay(true);
     let Ok(reader) = stream.try_clone() else {

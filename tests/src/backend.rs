@@ -1,8 +1,8 @@
-//! A scripted server for the one under test to connect to: a list of steps for each request, or for each connection.
+//! A scripted upstream server: a list of steps for each request, or for each connection.
 //!
-//! A connection is a thread. What it receives is kept whole, so that a test can compare it; what it answers is what
-//! the steps say, byte by byte, right or wrong. A connection is kept until a step ends it or the peer does.
-//! Absent on purpose: everything that would repair an answer.
+//! Each connection has a thread. All received bytes are recorded, so that a test can compare them. The steps define the
+//! response byte by byte, correct or not. A connection stays open until a step or the peer ends it. Deliberately
+//! absent: any repair of a response.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -30,7 +30,7 @@ pub enum Step {
     Wait(u64),
     /// Waits until the test opens the gate.
     Gate(Gate),
-    /// Reads the body of the request, where the script began at its head.
+    /// Reads the body of the request, if the script began at its head.
     ReadBody,
     /// Reads this many bytes, whatever they are.
     Read(usize),
@@ -38,13 +38,13 @@ pub enum Step {
     Until(Vec<u8>),
     /// Reads up to these bytes and past them, and keeps them for [`Backend::kept`].
     Keep(Vec<u8>),
-    /// Reads the head of a request and keeps it, where the script is of a connection.
+    /// Reads and records the head of a request, in the script of a connection.
     ReadHead,
-    /// Sends back what comes, until the peer ends its direction.
+    /// Sends received bytes back until the peer ends its direction.
     Echo,
-    /// Ends this direction and goes on.
+    /// Ends this direction; the script continues.
     HalfClose,
-    /// Closes the connection. The kernel makes it a reset where something unread is left.
+    /// Closes the connection. The kernel sends a reset if unread bytes are left.
     Close,
     /// Resets the connection.
     Reset,
@@ -76,7 +76,7 @@ impl Gate {
 /// Script of each request or connection.
 type Script = dyn Fn(&Request) -> Vec<Step> + Send + Sync;
 
-/// When the script of a request is asked for.
+/// The event that starts a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Begins {
     /// The connection is accepted.
@@ -277,7 +277,7 @@ impl Drop for Backend {
     }
 }
 
-/// An answer of a length that is said.
+/// A response with `Content-Length`.
 #[must_use]
 pub fn ok(body: impl AsRef<[u8]>) -> Vec<Step> {
     answer("200 OK", &[], body)

@@ -1,4 +1,4 @@
-//! Whether the machine is too busy to judge what depends on time.
+//! Measures CPU contention, so that a test of times fails only on a machine that had CPU time for it.
 
 use std::collections::HashMap;
 use std::fs;
@@ -39,7 +39,7 @@ pub fn worst_wait_while(process: u32, task: impl FnOnce()) -> Duration {
 /// The worst that `look` finds each millisecond while `task` runs; it gets how long it is since it looked before.
 fn worst_while(task: impl FnOnce(), mut look: impl FnMut(Duration) -> Duration + Send) -> Duration {
     let over = AtomicBool::new(false);
-    // A task that panics must not leave the watch behind, for which the scope waits.
+    // If the task panics, the watcher must end too: the scope waits for it.
     struct Over<'a>(&'a AtomicBool);
     impl Drop for Over<'_> {
         fn drop(&mut self) {
@@ -66,11 +66,11 @@ fn worst_while(task: impl FnOnce(), mut look: impl FnMut(Duration) -> Duration +
 /// Time between two looks of a watch.
 const NAP: Duration = Duration::from_millis(1);
 
-/// How long the thread of a test and the servers that its process has started wait for a processor.
+/// Time that the thread of a test and the servers started by its process wait for a CPU.
 ///
-/// A thread that sleeps is soon given a processor that is busy; one that computes, as servers and encoders do, is not. What
-/// comes late by no more than they have waited may be late because of the machine. Of the threads of a process the one that
-/// waited for longest counts, and of several servers, each with its workers, the one with most: other tests run beside.
+/// A sleeping thread soon gets a busy CPU; a computing thread, such as a server or an encoder, does not. If an event is
+/// late by no more than this wait, the machine may be the cause. The thread with the longest wait counts for a process,
+/// and the server with the longest wait, workers included, counts for all servers: other tests run at the same time.
 #[derive(Debug)]
 pub struct Waits {
     start: Instant,
@@ -113,7 +113,8 @@ impl Waits {
         Duration::from_nanos(own + most.max().unwrap_or(0))
     }
 
-    /// Whether waits of `margin` explain what would be wrong on a machine that has time; says that they do.
+    /// Returns whether the wait is at least `margin`, so that it explains an event that was late by `margin`. If so, it
+    /// prints `what`.
     #[must_use]
     pub fn explain(&self, margin: Duration, what: &str) -> bool {
         let waited = self.waited();
@@ -123,10 +124,10 @@ impl Waits {
         waited >= margin
     }
 
-    /// Holds what took a time to its limit, which the waits prolong.
+    /// Asserts that `took` is below `limit`, extended by the wait for a CPU.
     ///
     /// # Panics
-    /// When it took longer.
+    /// If it took longer.
     #[track_caller]
     pub fn assert_below(&self, took: Duration, limit: Duration) {
         assert!(
@@ -177,12 +178,14 @@ fn waited_ns(schedstat: &str) -> Option<u64> {
     schedstat.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// Judges what depends on time, and returns what was judged to be as it should. What is not is measured again, twice at most,
-/// while nothing else of this test program is; where the machine has kept a thread of it, or of what it has started, from
-/// running for `limit` meanwhile, nothing was measured, and that is said.
+/// Measures, and lets `judge` check the result; returns a result that passed.
+///
+/// A failed check is repeated twice at most, while no other measurement of this process runs. If the last check fails,
+/// and a thread of this process or its children waited `limit` or longer for a CPU, the test is inconclusive: it prints
+/// that and returns `None`.
 ///
 /// # Panics
-/// When the last judgement does, on a machine that had time.
+/// If the last check panics, on a machine that had CPU time.
 pub fn judged<T>(
     what: &str,
     limit: Duration,
@@ -192,7 +195,7 @@ pub fn judged<T>(
     static MEASURED: RwLock<()> = RwLock::new(());
     let mut worst = Duration::ZERO;
     for attempt in 0..ATTEMPTS {
-        // Poisoned by a judgement that panicked, they are held all the same.
+        // A lock that a panic has poisoned still excludes others.
         let _beside = (attempt == 0).then(|| MEASURED.read());
         let _alone = (attempt > 0).then(|| MEASURED.write());
         let (mut found, mut wait) = (None, Duration::ZERO);
@@ -213,7 +216,7 @@ pub fn judged<T>(
     None
 }
 
-/// How often something is measured before it is said to be wrong.
+/// Number of measurements before a test fails.
 const ATTEMPTS: usize = 3;
 
 /// Says that a test could not judge, and why.

@@ -1,4 +1,4 @@
-//! A server of memcached whose answers a test writes.
+//! A memcached server with responses written by the test.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -31,17 +31,17 @@ pub struct Cache {
 pub struct Reading {
     /// The number of the connection, from 0 on.
     pub connection: usize,
-    /// The keys that were asked for.
+    /// The requested keys.
     pub keys: Vec<String>,
 }
 
 type Script = dyn Fn(&Reading) -> Vec<Say> + Send + Sync;
 
 impl Cache {
-    /// Starts one that does what the script says, for all commands that one read brings.
+    /// Starts a server that runs the script for all commands of one read.
     ///
     /// # Panics
-    /// When there is no port.
+    /// If no port is free.
     #[must_use]
     pub fn scripted(script: impl Fn(&Reading) -> Vec<Say> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
@@ -73,7 +73,7 @@ impl Cache {
         self.reads.lock().expect("no connection panics").clone()
     }
 
-    /// How often a key was asked for.
+    /// Number of requests for a key.
     #[must_use]
     pub fn asked(&self, key: &str) -> usize {
         let reads = self.reads();

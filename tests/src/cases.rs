@@ -1,8 +1,8 @@
-//! Tables of inputs that must each end in given answers and a closed connection.
+//! Tables of inputs that must each end in given responses and a closed connection.
 //!
-//! Every case gets a connection of its own. The whole table runs before anything fails, so one
-//! report names each input that was answered wrongly. Then a connection that was open all along
-//! must still be served by the same worker: bad input harms nobody else.
+//! Every case gets a connection of its own. The whole table runs before anything fails, so one report names each input
+//! with a wrong response. Then the same worker must still serve a connection that was open all along: bad input affects
+//! no other client.
 
 use std::io;
 
@@ -21,7 +21,7 @@ pub enum Since {
     Ours,
 }
 
-/// One input and what must come back before the connection closes.
+/// One input, and the expected response before the connection closes.
 #[derive(Debug, Clone)]
 pub struct Case {
     /// Description of the input, for the report.

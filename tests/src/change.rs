@@ -1,7 +1,7 @@
-//! A server whose binary can be changed (USR2), and the new one beside it.
+//! A server whose binary can be changed by USR2, and the new one beside it.
 //!
-//! The server is started through a link in its directory, and what the link names is what the next
-//! binary is. Who answers is told by `$pid`, the worker's, and the kernel's list of a supervisor's children.
+//! The server is started through a link in its directory. The target of the link is the next binary. `$pid` names the
+//! worker that responds, and the kernel's list of children names its supervisor.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -41,10 +41,10 @@ pub fn site(main: &str, listen: &str, http: &str) -> Builder {
     }
 }
 
-/// Makes `binary` what the server of this directory runs from now on.
+/// Makes `binary` the next binary of the server in this directory.
 ///
 /// # Panics
-/// When the directory cannot be written.
+/// If the directory cannot be written.
 pub fn install(dir: &Path, binary: &Path) {
     let own = dir.join(OWN_BINARY);
     let folder = own.parent().expect("a path below the directory");

@@ -13,7 +13,7 @@ use crate::skip::skip;
 /// Package as `.ci/setup all` installs it.
 const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../target/chdb");
 
-/// An embedded ClickHouse behind a port of 127.0.0.1. It ends when it is dropped.
+/// An embedded ClickHouse on a port of 127.0.0.1. It ends when dropped.
 #[derive(Debug)]
 pub struct Chdb {
     port: Port,

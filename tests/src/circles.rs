@@ -85,7 +85,7 @@ impl Crate {
         }
     }
 
-    /// The file that a path names as seen from a module, and what is left of the path behind it.
+    /// Returns the file that a path names as seen from a module, and the rest of the path.
     fn resolve<'p>(&self, from: &Module, path: &'p [String]) -> Option<(Module, &'p [String])> {
         let (mut at, mut rest) = match path.first()?.as_str() {
             "crate" => (Module::new(), &path[1..]),
@@ -234,7 +234,7 @@ impl File {
     }
 }
 
-/// True if the `use` behind these tokens has a visibility.
+/// True if the `use` that follows these tokens has a visibility.
 fn is_exported(before: &[&str]) -> bool {
     match before.last() {
         Some(&"pub") => true,
@@ -286,7 +286,7 @@ fn expand(tree: &[&str], before: &[String], found: &mut Vec<(String, Vec<String>
     }
 }
 
-/// Where the first module of unit tests begins.
+/// Index of the first module of unit tests.
 fn unit_tests(tokens: &[&str]) -> Option<usize> {
     let head = ["#", "[", "cfg", "("];
     tokens.windows(head.len()).enumerate().find_map(|(n, w)| {

@@ -1,4 +1,4 @@
-//! A raw client: sends the bytes it is given and reads what comes back.
+//! A raw client: sends the bytes that it gets, and reads the response.
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -31,7 +31,7 @@ impl Client {
     /// Connects to a port of 127.0.0.1.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn connect(port: u16) -> Self {
         Self::connect_to("127.0.0.1", port)
@@ -40,7 +40,7 @@ impl Client {
     /// Connects to a port of an address of this machine.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn connect_to(address: &str, port: u16) -> Self {
         Self::try_connect_to(address, port)
@@ -50,7 +50,7 @@ impl Client {
     /// Connects to a port of an address of this machine.
     ///
     /// # Errors
-    /// When nobody accepts.
+    /// If the connection is refused.
     pub fn try_connect_to(address: &str, port: u16) -> io::Result<Self> {
         let stream = TcpStream::connect((address, port))?;
         stream.set_nodelay(true)?;
@@ -62,10 +62,10 @@ impl Client {
         })
     }
 
-    /// Connects to a unix socket.
+    /// Connects to a UNIX socket.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn connect_unix(path: &Path) -> Self {
         let stream =
@@ -79,7 +79,7 @@ impl Client {
         }
     }
 
-    /// Sends bytes. A peer that has already closed is no failure: what it answered tells why.
+    /// Sends bytes. A closed connection is no failure: the response has the reason.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = match &mut self.wire {
             Wire::Tcp(stream) => stream.write_all(bytes.as_ref()),
@@ -284,7 +284,7 @@ pub fn request(method: &str, path: &str, lines: &[&str]) -> String {
 }
 
 fn receive(wire: &mut Wire, buffer: &mut Vec<u8>) -> io::Result<usize> {
-    // Growing the buffer itself by so much takes a loop over every byte where tests are not optimized.
+    // Growing the buffer itself would loop over every byte in unoptimized tests.
     let mut piece = [0; READ_BYTES];
     loop {
         let outcome = match wire {

@@ -1,9 +1,9 @@
-//! A server that closes kept connections at the very moment at which the next request may come, and counts.
+//! A server that closes kept connections at the moment at which the next request may come, and counts requests.
 //!
-//! It ends a connection with `shutdown`, keeps the socket, and then reads: what the kernel had taken before its FIN can
-//! still be read, and has been acknowledged; what comes later is answered by a reset, and nobody has touched it. So for
-//! each request it is known whether the one who sent it was right to send it again.
-//! Source: RFC 9110 section 9.2.2, RFC 9112 section 9.3.1.
+//! It ends a connection with `shutdown`, keeps the socket, and then reads. Bytes that the kernel took before its FIN
+//! can still be read, and were acknowledged. The kernel answers later bytes with a reset, and no program has read them.
+//! So the server knows for each request whether its sender was right to send it again. Source: RFC 9110 section 9.2.2,
+//! RFC 9112 section 9.3.1.
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
@@ -28,7 +28,7 @@ pub struct Received {
 /// The server; it ends with the process, or when it is dropped.
 #[derive(Debug)]
 pub struct ClosingServer {
-    /// Where it listens.
+    /// Its listener.
     pub address: SocketAddr,
     counts: Arc<Counts>,
 }
@@ -130,7 +130,7 @@ fn request(reader: &mut impl BufRead) -> Option<String> {
     Some(target)
 }
 
-/// Reads a request line, or what there is of it.
+/// Reads a request line, or the part of it that came.
 fn target(reader: &mut impl BufRead) -> Option<String> {
     let mut line = String::new();
     let _ = reader.read_line(&mut line);

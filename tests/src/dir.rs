@@ -34,7 +34,7 @@ impl TempDir {
         Self { path }
     }
 
-    /// Where it is.
+    /// The path of the directory.
     #[must_use]
     pub fn path(&self) -> &Path {
         &self.path

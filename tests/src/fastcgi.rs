@@ -1,7 +1,7 @@
-//! Records of FastCGI for scripted servers, right ones and wrong ones.
+//! FastCGI records for scripted servers, valid and invalid.
 //!
-//! A script of [`crate::Backend::scripted`] begins with [`request`], which reads one request whole; what it sends are the
-//! records it says. Source: FastCGI 1.0 specification, sections 3.3, 5.3, 5.5 and 8.
+//! A script of [`crate::Backend::scripted`] begins with [`request`], which reads one whole request. Its other steps are
+//! the records that it sends. Source: FastCGI 1.0 specification, sections 3.3, 5.3, 5.5 and 8.
 
 use crate::backend::Step;
 
@@ -14,7 +14,7 @@ pub const STDOUT: u8 = 6;
 /// Messages of the application.
 pub const STDERR: u8 = 7;
 
-/// The id that nginx and firstbyte give each request of theirs: there is one at a time on a connection.
+/// Request id used by nginx and firstbyte, which send one request at a time on a connection.
 pub const ID: u16 = 1;
 
 /// A record of version 1 without padding.

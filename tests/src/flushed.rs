@@ -1,7 +1,7 @@
-//! Whether each piece of a response reaches its client when the server behind has sent it.
+//! Checks that each piece of a response reaches its client as soon as the upstream server has sent it.
 //!
-//! The server behind sends its next piece only when the test lets it, which is when the client has the one before: what is held
-//! back never comes. `FLUSH_LATE_MS=5` is how late a byte may be, a generous time without.
+//! The upstream server sends its next piece only after the client has received the one before, so a held piece never
+//! comes. `FLUSH_LATE_MS=5` is the permitted delay of a byte; the default is generous.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
@@ -38,10 +38,10 @@ pub enum Reader {
 }
 
 impl Reader {
-    /// Asks over a protocol by its name in ALPN, for a path in a coding.
+    /// Requests a path in a coding, over a protocol named as in ALPN.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn ask(protocol: &str, port: u16, path: &str, coding: &str) -> Self {
         let fields = [("accept-encoding", coding)];
@@ -77,7 +77,7 @@ impl Reader {
         (reply.status != 0).then_some(reply.body)
     }
 
-    /// Reads until `done` says so of the body.
+    /// Reads until `done` accepts the length of the body.
     pub fn holds_within(&mut self, limit: Duration, done: impl Fn(Option<usize>) -> bool) -> bool {
         let start = Instant::now();
         let len = |reader: &Self| reader.body().map(|body| body.len());
@@ -127,7 +127,7 @@ impl Reader {
     }
 }
 
-/// The whole chunks behind a head; `None` before its end.
+/// Returns the whole chunks of a body; `None` before the end of the head.
 fn chunks_of(bytes: &[u8]) -> Option<Vec<u8>> {
     let text_end = |bytes: &[u8], mark: &[u8]| bytes.windows(mark.len()).position(|w| w == mark);
     let mut rest = &bytes[text_end(bytes, b"\r\n\r\n")? + 4..];
@@ -144,7 +144,7 @@ fn chunks_of(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(body)
 }
 
-/// Decodable part of a body whose end has not come.
+/// Returns the decodable part of an unfinished body.
 fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     let mut command = match coding {
         "gzip" => Command::new("gzip"),
@@ -166,7 +166,7 @@ fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
     let mut child = piped
         .spawn()
         .expect("the tool is there; .ci/setup installs it");
-    // It is far shorter than a pipe. That the end is missing is an error of the tool, which prints what it has.
+    // It is far shorter than a pipe. The tool reports the missing end as an error, but prints the rest.
     let written = child.stdin.take().expect("it is piped").write_all(body);
     written.expect("it reads");
     child.wait_with_output().expect("it was started").stdout
@@ -186,13 +186,13 @@ pub struct Expected<'a> {
 }
 
 impl Expected<'_> {
-    /// Releases piece by piece with `open` and returns the worst delay of one.
+    /// Releases piece by piece with `open`, and returns the worst delay of one.
     ///
     /// # Errors
-    /// What was held back, or is not what was sent.
+    /// The piece that was held, or that differs from the sent one.
     ///
     /// # Panics
-    /// When a tool that decodes is missing.
+    /// If a decoder is missing.
     pub fn worst_delay(
         &self,
         reader: &mut Reader,

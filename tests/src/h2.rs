@@ -1,7 +1,7 @@
-//! A raw client of HTTP/2: sends the frames it is given, sorts what comes back by stream.
+//! A raw client of HTTP/2: sends the frames that it gets, and sorts received frames by stream.
 //!
-//! It says hello and acknowledges SETTINGS by itself, and opens its windows wide unless it is told otherwise; all else is up
-//! to the test. Source: RFC 9113.
+//! It sends the preface, acknowledges SETTINGS, and opens its windows wide by default. Everything else is up to the
+//! test. Source: RFC 9113.
 
 use crate::hpack::{self, Fields, Reader};
 use crate::mux::{Frames, MuxClient, number};
@@ -20,15 +20,15 @@ pub struct Http2 {
     pub settings_acks: usize,
     /// Requests that the server promised to answer: the stream they came on, their own, and their fields.
     pub promises: Vec<(u32, u32, Fields)>,
-    /// The promise whose header block comes: its two streams.
+    /// The two streams of the promise that has an unfinished header block.
     promised: Option<(u32, u32)>,
 }
 
 impl H2Client {
-    /// Connects, says hello, opens all windows.
+    /// Connects, sends the preface and opens all windows.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn connect(port: u16) -> Self {
         let mut client = Self::narrow(port, MAX_WINDOW);
@@ -36,10 +36,10 @@ impl H2Client {
         client
     }
 
-    /// Connects and says hello; each stream may have `window` bytes, all of them together 65,535.
+    /// Connects and sends the preface. A stream's window is `window` bytes, the connection's 65,535.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn narrow(port: u16, window: u32) -> Self {
         let mut client = Self::silent(port);
@@ -229,7 +229,7 @@ pub const END_STREAM: u8 = 1;
 pub const ACK: u8 = 1;
 /// The last frame of a header block.
 pub const END_HEADERS: u8 = 4;
-/// The setting that says whether the server may push.
+/// The setting that permits pushes.
 pub const ENABLE_PUSH: u16 = 2;
 /// The setting of the size of streams' windows.
 pub const INITIAL_WINDOW_SIZE: u16 = 4;

@@ -161,7 +161,7 @@ fn huffman(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The canonical code that the lengths give: by length and code.
+/// The canonical Huffman code of the lengths, by length and code.
 fn codes() -> &'static BTreeMap<(u8, u32), u8> {
     static CODES: OnceLock<BTreeMap<(u8, u32), u8>> = OnceLock::new();
     CODES.get_or_init(|| {
@@ -182,7 +182,7 @@ fn codes() -> &'static BTreeMap<(u8, u32), u8> {
     })
 }
 
-/// Size of the dynamic table until a peer says otherwise.
+/// Default size of the dynamic table.
 const TABLE_BYTES: usize = 4096;
 
 /// Length of the code of each byte, and of EOS, in bits.

@@ -1,13 +1,12 @@
 //! Common parts of the black-box tests: a server in a directory of its own, a raw client, polling.
 //!
-//! A test writes a configuration with placeholders, starts the binary under test on it, speaks
-//! bytes to its sockets and looks at answers, logs and exit codes. Nothing here knows how the
-//! server is built: the same tests run against nginx itself (`FIRSTBYTE_BIN=/usr/sbin/nginx`),
-//! which is how their expectations were checked. What firstbyte does differently on purpose is
-//! asked of [`peer`], so that those lines alone are left out of such a run.
+//! A test writes a configuration with placeholders, starts the binary under test with it, sends bytes to its sockets,
+//! and checks responses, logs and exit codes. Nothing here depends on the server's code: the same tests run against
+//! nginx (`FIRSTBYTE_BIN=/usr/sbin/nginx`), which has confirmed their expectations. [`peer`] guards the lines in which
+//! firstbyte differs on purpose, so that only those are left out of such a run.
 //!
-//! Absent on purpose: an HTTP library. A client that refuses to send bad input, or repairs what
-//! it receives, would hide what these tests look for.
+//! Deliberately absent: an HTTP library. A client that refuses to send bad input, or repairs responses, would hide
+//! faults.
 
 pub mod answers;
 pub mod backend;

@@ -1,8 +1,8 @@
-//! Clients that must not notice that the server changes under them.
+//! Clients that must not notice a change of the server.
 //!
-//! [`Load`] is many threads that ask for one small file without a pause: some connect anew for every
-//! request, some keep their connection and come back when the server ends it. [`Download`] is one
-//! client that has asked for a large file and does not read on until it is told to.
+//! [`Load`] is many threads that request one small file without a pause. Some connect for every request; some keep
+//! their connection and reconnect if the server ends it. [`Download`] is one client that has requested a large file and
+//! stops reading until the test continues.
 
 use std::io;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::client::Client;
 use crate::server::Server;
 use crate::wait::{DEADLINE, wait_until};
 
-/// A download longer than what the sockets of both ends buffer (some 10 MB): while its client
-/// does not read, it is unfinished.
+/// A download larger than the socket buffers of both ends (some 10 MB), so that it stays unfinished while its client
+/// does not read.
 pub const BIG_BYTES: u64 = 40_000_000;
 
 /// How long a client of the load may have been away from its connection for a reset to count: who is kept
 /// from running for longer has missed the end of it, and sends into a closed socket.
 const AWAY: Duration = Duration::from_millis(200);
 
-/// Threads that ask for `/t.txt` (which must say `text`) until they are stopped.
+/// Threads that request `/t.txt` and expect `text`, until they are stopped.
 #[derive(Debug)]
 pub struct Load {
     counts: Arc<Counts>,
@@ -161,7 +161,7 @@ fn keep_connected(port: u16, counts: &Counts) {
     }
 }
 
-/// A client that has asked for `/big`, a file of [`BIG_BYTES`] zeros, and has read no more than its first bytes.
+/// A client that has requested `/big`, a file of [`BIG_BYTES`] zeros, and has read only its first bytes.
 #[derive(Debug)]
 pub struct Download(pub Client);
 
@@ -192,7 +192,7 @@ impl Download {
         answer.body.len() as u64 == BIG_BYTES && pieces.all(|piece| *piece == zeros[..piece.len()])
     }
 
-    /// Reads what is left; true when it was cut.
+    /// Reads the rest; returns whether it was truncated.
     #[track_caller]
     pub fn is_cut(&mut self) -> bool {
         (self.0.rest().len() as u64) < BIG_BYTES

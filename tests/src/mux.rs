@@ -1,6 +1,6 @@
-//! A raw client of HTTP/2 or SPDY: sends the frames it is given, sorts what comes back by stream.
+//! A raw client of HTTP/2 or SPDY: sends the frames that it gets, and sorts received frames by stream.
 //!
-//! Frames and header blocks are in `h2` and `spdy`; it shares no code with the engines that it tests.
+//! Frames and header blocks are in `h2` and `spdy`. It shares no code with the engines under test.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use crate::hpack::Fields;
 use crate::wait::DEADLINE;
 
-/// The frames of a protocol, and what its client keeps of them.
+/// The frames of a protocol, and the state that its client keeps.
 pub trait Frames: Default {
     /// How long the head of a frame is.
     const HEAD_BYTES: usize;
@@ -90,10 +90,10 @@ impl Reply {
 }
 
 impl<F: Frames> MuxClient<F> {
-    /// Connects and says nothing.
+    /// Connects and sends nothing.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn silent(port: u16) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", port))
@@ -116,7 +116,7 @@ impl<F: Frames> MuxClient<F> {
         }
     }
 
-    /// Sends bytes. A peer that has already closed is no failure: what it said tells why.
+    /// Sends bytes. A closed connection is no failure: the received frames have the reason.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) -> &mut Self {
         let _ = self.stream.write_all(bytes.as_ref());
         self
@@ -197,10 +197,10 @@ impl<F: Frames> MuxClient<F> {
         *self.goaways.last().expect("one has come")
     }
 
-    /// Waits until the server has done all that was asked before: a PING comes back.
+    /// Waits until the server has handled all earlier frames: a PING comes back.
     ///
     /// # Panics
-    /// When it does not.
+    /// If it does not.
     #[track_caller]
     pub fn settle(&mut self) -> &mut Self {
         let payload = F::ping(self);
@@ -210,10 +210,10 @@ impl<F: Frames> MuxClient<F> {
         self
     }
 
-    /// Reads until `done` says so.
+    /// Reads until `done` returns true.
     ///
     /// # Panics
-    /// When the connection ends or the deadline passes first.
+    /// If the connection ends or the deadline passes first.
     #[track_caller]
     pub fn until(&mut self, what: &str, done: impl Fn(&Self) -> bool) {
         let start = Instant::now();
@@ -228,7 +228,7 @@ impl<F: Frames> MuxClient<F> {
         }
     }
 
-    /// A summary of what has come.
+    /// A summary of the received frames.
     fn summary(&self) -> String {
         let last = self.replies.iter().rev().take(3).map(|(stream, reply)| {
             let (status, bytes) = (reply.status, reply.body.len());
@@ -254,7 +254,7 @@ impl<F: Frames> MuxClient<F> {
         self.until("the connection ends", |c| c.closed);
     }
 
-    /// Whether `done` says so within some time.
+    /// Reads until `done` returns true; returns false after `limit`.
     pub fn holds_within(&mut self, limit: Duration, done: impl Fn(&Self) -> bool) -> bool {
         let start = Instant::now();
         while !done(self) {

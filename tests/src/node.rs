@@ -1,13 +1,13 @@
-//! Clients and servers by other people that run on node: the scripts in `tests/peers`, the libraries that `.ci/setup`
-//! installs. What each script takes and prints is in its first lines.
+//! Clients and servers of other projects that run on node: scripts in `tests/peers`, libraries installed by
+//! `.ci/setup`. The first lines of each script describe its arguments and output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where the libraries are.
+/// The folder of the libraries.
 ///
 /// # Panics
-/// When they are not installed.
+/// If they are not installed.
 #[must_use]
 pub fn modules() -> PathBuf {
     let modules = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/peers/node_modules");

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::server::Builder;
 
-/// Puts files of `conf` where `include` of the server finds them.
+/// Puts files of `conf` where the server's `include` finds them.
 ///
 /// # Panics
-/// When one is not there.
+/// If one is missing.
 #[must_use]
 pub fn with_packaged(server: Builder, names: &[&str]) -> Builder {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../conf");

@@ -1,8 +1,8 @@
-//! Which binary is under test, and what may be asked of it.
+//! The binary under test, and its differences from nginx.
 //!
-//! The tests describe firstbyte. Nearly all of what they ask is nginx's behaviour, so they also
-//! run against nginx; the lines in which firstbyte differs on purpose (docs/differences.md), and
-//! those an old nginx does not know yet, are guarded by these functions.
+//! The tests describe firstbyte. Nearly all of their expectations are nginx's behaviour, so they also run against
+//! nginx. These functions guard lines in which firstbyte differs on purpose (docs/differences.md), and lines that an
+//! old nginx does not support yet.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -23,10 +23,10 @@ pub enum Peer {
     },
 }
 
-/// The binary under test: `FIRSTBYTE_BIN`, else the one cargo built beside this test.
+/// The binary under test: `FIRSTBYTE_BIN`, else the one that cargo built beside this test.
 ///
 /// # Panics
-/// When there is none; the message says how to get one.
+/// If there is none; the message explains how to build one.
 pub fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
@@ -39,10 +39,10 @@ pub fn binary() -> &'static Path {
     })
 }
 
-/// The peer behind [`binary`]: nginx when the file is called so.
+/// The kind of [`binary`]: nginx if the file has that name.
 ///
 /// # Panics
-/// When an nginx binary does not tell its version.
+/// If an nginx binary does not print its version.
 pub fn peer() -> Peer {
     static PEER: OnceLock<Peer> = OnceLock::new();
     *PEER.get_or_init(|| {
@@ -55,13 +55,13 @@ pub fn peer() -> Peer {
     })
 }
 
-/// True when firstbyte itself is under test: guards what differs from nginx on purpose.
+/// True if firstbyte itself is under test: guards intended differences from nginx.
 #[must_use]
 pub fn is_firstbyte() -> bool {
     peer() == Peer::Firstbyte
 }
 
-/// True unless an nginx older than 1.`minor` is under test: guards what nginx does since then.
+/// True unless an nginx older than 1.`minor` is under test: guards behaviour that is new in that version.
 #[must_use]
 pub fn knows_nginx(minor: u32) -> bool {
     match peer() {
@@ -70,11 +70,11 @@ pub fn knows_nginx(minor: u32) -> bool {
     }
 }
 
-/// True when the binary accepts `directive` (with its arguments) in a location: asked of `-t`, so
-/// that the tests of a module run from the day it is built.
+/// True if the binary accepts `directive` (with its arguments) in a location, by `-t`. So the tests of a module run
+/// from the day it is built.
 ///
 /// # Panics
-/// When the binary does not start.
+/// If the binary does not start.
 #[must_use]
 pub fn builds(directive: &str) -> bool {
     let dir = TempDir::new();

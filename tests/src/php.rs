@@ -1,7 +1,7 @@
-//! PHP behind the server under test: `php-fpm` with a pool of its own, and `tests/peers/php` as the site.
+//! PHP as upstream of the server under test: `php-fpm` with a pool of its own, and `tests/peers/php` as the site.
 //!
-//! `.ci/setup` installs it. Scripts wait at gates, files that the test makes, so that no test depends on time. Source: PHP
-//! manual, "FastCGI Process Manager".
+//! `.ci/setup` installs it. Scripts wait for files made by the test (gates), so that no test depends on time. Source:
+//! PHP manual, "FastCGI Process Manager".
 
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ use crate::programs::{Program, command_like};
 use crate::server::{Builder, Server};
 use crate::wait::wait_until;
 
-/// Where a pool listens.
+/// The listener of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listen {
     /// On `php.sock` in the server's folder.
@@ -54,10 +54,11 @@ pub fn with_site(mut server: Builder) -> Builder {
     })
 }
 
-/// Starts `php-fpm` beside a server, with this many processes and further lines of the pool; `None` where there is none.
+/// Starts `php-fpm` beside a server, with this many processes and further lines of the pool; `None` if it is not
+/// installed.
 ///
 /// # Panics
-/// When it does not start.
+/// If it does not start.
 #[must_use]
 #[track_caller]
 pub fn start(server: &Server, listen: Listen, children: usize, more: &str) -> Option<Program> {
@@ -109,7 +110,7 @@ pub fn wait_until_begun(server: &Server, name: &str) {
     wait_until("the request has reached PHP", || file.exists());
 }
 
-/// A response whose end has not come: what is read of it grows part by part.
+/// An unfinished response: the part that was read grows.
 #[derive(Debug)]
 pub struct Page {
     /// The connection it comes on.

@@ -1,9 +1,8 @@
 //! Free TCP ports that stay free until the server under test has bound them.
 //!
-//! A port the system hands out for `127.0.0.1:0` may be taken again, by another test's server or
-//! as the source port of any connection, between the probe and the server's own bind. Ports here
-//! come from below the range of source ports, and a locked file per number keeps the parallel
-//! test processes of one user apart; the lock goes with the process that holds it.
+//! The system may hand out a port of `127.0.0.1:0` a second time, to another test's server or as source port of a
+//! connection, before the server binds it. Ports here are below the range of source ports. A locked file per number
+//! reserves a port among the parallel test processes of one user. The lock ends with the process that holds it.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -18,7 +17,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, soc
 /// The lowest port handed out.
 const FIRST: u32 = 10_240;
 
-/// Where this process looks next, offset by its id so that processes start apart.
+/// Next port to try, offset by the process id so that processes start apart.
 static NEXT: AtomicU32 = AtomicU32::new(0);
 
 /// A reserved port number.
@@ -79,7 +78,7 @@ fn is_free(number: u16) -> io::Result<()> {
     Ok(())
 }
 
-/// One past the highest port handed out: where the system's source ports begin.
+/// One past the highest port handed out: the first source port of the system.
 fn end_of_range() -> u32 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range");
     let low = text

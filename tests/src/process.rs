@@ -1,7 +1,7 @@
 //! Processes of the server under test, seen through /proc.
 //!
-//! Only processes whose id is known are looked at or signalled: the supervisor's id comes from
-//! the test that started it, a worker's from the kernel's list of the supervisor's children.
+//! Only processes with a known id are inspected or signalled: the supervisor's id is known to the test that started it,
+//! and a worker's is in the kernel's list of the supervisor's children.
 
 use std::fs;
 use std::time::Duration;
@@ -92,7 +92,7 @@ pub fn effective_user(pid: u32) -> Option<u32> {
     line.split_whitespace().nth(2)?.parse().ok()
 }
 
-/// One line of /proc/PID/status; empty where there is none.
+/// Returns one value of /proc/PID/status, or an empty text.
 #[must_use]
 pub fn status(pid: u32, name: &str) -> String {
     let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();

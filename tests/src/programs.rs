@@ -80,7 +80,7 @@ impl Program {
     /// Waits until a port accepts.
     ///
     /// # Panics
-    /// When it never does; the message holds what the program has printed.
+    /// If it never does; the message has the program's output.
     #[must_use]
     #[track_caller]
     pub fn accepting(self, port: u16) -> Self {
@@ -89,10 +89,10 @@ impl Program {
         })
     }
 
-    /// Waits until a socket of the UNIX domain accepts.
+    /// Waits until a UNIX-domain socket accepts.
     ///
     /// # Panics
-    /// When it never does; the message holds what the program has printed.
+    /// If it never does; the message has the program's output.
     #[must_use]
     #[track_caller]
     pub fn listening(self, path: &Path) -> Self {
@@ -123,7 +123,7 @@ impl Program {
     /// When it has ended.
     #[track_caller]
     pub fn signal_all(&self, signal: Signal) {
-        // Stopped first, so that it does not start another for one that goes.
+        // Stopped first, so that it does not replace a child that ends.
         process::signal(self.pid(), Signal::STOP);
         wait_until("it is stopped", || process::is_stopped(self.pid()));
         for child in process::children(self.pid()) {

@@ -54,7 +54,7 @@ impl Request {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The head as lines, for looks at what must not be in it.
+    /// The head as lines, to check that a field is absent.
     #[must_use]
     pub fn head(&self) -> String {
         let fields = self.headers.iter().map(|(n, v)| format!("{n}: {v}\n"));
@@ -186,7 +186,7 @@ impl Inbox {
         }
     }
 
-    /// Sends back what comes until the peer ends its direction.
+    /// Sends received bytes back until the peer ends its direction.
     pub(crate) fn echo(&mut self) -> io::Result<()> {
         loop {
             let bytes = std::mem::take(&mut self.buffer);
@@ -197,7 +197,7 @@ impl Inbox {
         }
     }
 
-    /// Takes what comes until there is an end, of any kind.
+    /// Discards received bytes until the connection ends in any way.
     pub(crate) fn until_closed(&mut self) {
         while self.more().is_ok_and(|count| count > 0) {
             self.buffer.clear();

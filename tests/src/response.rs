@@ -1,9 +1,8 @@
 //! One HTTP/1 response, read from bytes exactly as they came.
 //!
-//! Bytes enter through [`read`], which asks its source for more until the message is whole by
-//! RFC 9112 section 6.3: no body for HEAD, 1xx, 204 and 304; else chunked; else Content-Length;
-//! else up to the close. Nothing is repaired: a malformed head or chunk panics with what was
-//! received, so that a test of the server's framing can fail.
+//! [`read`] takes bytes from its source until the message is whole by RFC 9112 section 6.3: no body for HEAD, 1xx, 204
+//! and 304; else chunked; else Content-Length; else up to the close. Nothing is repaired: a malformed head or chunk
+//! panics with the received bytes, so that a test of the server's framing can fail.
 
 use std::io;
 
@@ -59,11 +58,11 @@ impl Response {
     }
 }
 
-/// Reads one response out of `buffer`, calling `more` to append what arrives (it returns the
-/// number of bytes, 0 at the end). `None` when the stream ends before the first byte.
+/// Reads one response from `buffer`. `more` appends received bytes and returns their number, 0 at the end. `None` if
+/// the stream ends before the first byte.
 ///
 /// # Errors
-/// Those of `more`, when they come before the message is whole.
+/// Those of `more`, if they come before the message is whole.
 pub fn read(
     buffer: &mut Vec<u8>,
     to_head: bool,

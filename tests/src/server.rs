@@ -1,12 +1,11 @@
-//! A server under test: its directory, its ports, its processes, and how it ended.
+//! A server under test: its directory, its ports, its processes, and its exit.
 //!
-//! A configuration is a template: `%%DIR%%` is the server's own directory, `%%PORT%%`,
-//! `%%PORT2%%` to `%%PORT9%%` are ports reserved for it, `%%USER%%` is a `user` line when the
-//! tests run as root. [`Server::http`] wraps the inside of an `http` block in what every server
-//! needs; [`Server::whole`] takes the file as it is.
+//! A configuration is a template: `%%DIR%%` is the server's own directory, `%%PORT%%` and `%%PORT2%%` to `%%PORT9%%`
+//! are reserved ports, and `%%USER%%` is a `user` line if the tests run as root. [`Server::http`] adds the lines that
+//! every server needs around the content of an `http` block; [`Server::whole`] uses the file unchanged.
 //!
-//! Every server is stopped with QUIT at the end of its test, and the test fails if it does not
-//! exit with 0, or if its log holds an alert, an emergency or a panic the test did not announce.
+//! Every server is stopped with QUIT at the end of its test. The test fails if the exit status is not 0, or if the log
+//! has an alert, an emergency or a panic that the test did not announce.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -95,7 +94,7 @@ impl Builder {
         self
     }
 
-    /// Lets the server put itself in the background (the template must not say `daemon off`).
+    /// Lets the server put itself in the background (the template must not have `daemon off`).
     #[must_use]
     pub fn daemon(mut self) -> Self {
         self.daemon = true;
@@ -221,19 +220,19 @@ impl Server {
         self.dir.path().join(name)
     }
 
-    /// The port behind `%%PORT%%`.
+    /// The port of `%%PORT%%`.
     ///
     /// # Panics
-    /// When the template named none.
+    /// If the template has none.
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port_number(1)
     }
 
-    /// The port behind `%%PORTn%%`; 1 is `%%PORT%%`.
+    /// The port of `%%PORTn%%`; 1 is `%%PORT%%`.
     ///
     /// # Panics
-    /// When the template did not name it.
+    /// If the template does not have it.
     #[must_use]
     pub fn port_number(&self, n: usize) -> u16 {
         self.ports[n - 1].number()
@@ -350,10 +349,10 @@ impl Server {
         }
     }
 
-    /// Stops the server and checks how it ended; what dropping it does, at a chosen moment.
+    /// Stops the server and checks its exit, as a drop does, at a chosen moment.
     ///
     /// # Panics
-    /// When it ends badly or its log holds an alarm.
+    /// If it ends badly or its log has an alarm.
     #[track_caller]
     pub fn stop(mut self) {
         let findings = self.end();
@@ -421,7 +420,7 @@ impl Server {
         format!("\n-- output\n{output}\n-- error.log\n{log}\n-- nginx.conf\n{conf}")
     }
 
-    /// Ends the processes; returns what was wrong, empty when nothing.
+    /// Ends the processes; returns the faults, or an empty text.
     fn end(&mut self) -> String {
         let ending = match self.started.take() {
             None => String::new(),

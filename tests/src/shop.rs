@@ -5,10 +5,10 @@ use crate::server::Server;
 use crate::wait::wait_until;
 use rustix::process::Signal;
 
-/// Logs in, asks who it is, moves 20 MB each way in both framings; `host` is the header line.
+/// Logs in, requests the name of its user, and moves 20 MB each way in both framings; `host` is the header line.
 ///
 /// # Panics
-/// When an answer is not the application's.
+/// If a response is not the application's.
 #[track_caller]
 pub fn visit(client: &mut Client, host: &str) {
     // The application's session: two cookies and a redirect that is left as it is.
@@ -25,7 +25,7 @@ pub fn visit(client: &mut Client, host: &str) {
     let session = cookies[0].split(';').next().expect("it has a value");
     let cookie = format!("Cookie: {session}; {}", cookies[1]);
     assert_eq!(client.get_with("/me", &[host, &cookie]).text(), "hello ada");
-    // The application does not say how long its own is.
+    // The application's own response has no Content-Length.
     let download = client.get_with("/download", &[host]);
     assert_eq!((download.status, download.body.len()), (200, 20 << 20));
     let block: Vec<u8> = (0..=250).collect::<Vec<u8>>().repeat(261);
@@ -54,10 +54,10 @@ pub fn visit(client: &mut Client, host: &str) {
     }
 }
 
-/// Makes the server read its configuration again, where `/generation` answers `gN`.
+/// Makes the server read its configuration again; `/generation` then answers `gN`.
 ///
 /// # Panics
-/// When it never does.
+/// If it never does.
 #[track_caller]
 pub fn reload(server: &Server, generation: usize) {
     let (before, now) = (generation - 1, format!("g{generation}"));
@@ -68,10 +68,11 @@ pub fn reload(server: &Server, generation: usize) {
     });
 }
 
-/// Reloads twice in the middle of an upload, and of a download whose client has stopped reading; both end as they began.
+/// Reloads twice during an upload, and during a download with a client that has stopped reading; both must end by the
+/// old configuration.
 ///
 /// # Panics
-/// When one of them does not.
+/// If one of them does not.
 #[track_caller]
 pub fn reload_in_transfers(server: &Server, upload: &str, download: &str, digest: &str) {
     let body = server.get(download).body;

@@ -13,10 +13,10 @@ pub fn skip(why: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Reports a skipped test as [`skip`] does, for programs that `.ci/setup` installs.
+/// Reports a skipped test like [`skip`], for programs that `.ci/setup` installs.
 ///
 /// # Panics
-/// If `CI=true`: nobody would read the report.
+/// If `CI=true`, since the report would not be read.
 pub fn skip_outside_ci(why: &str) {
     let required = std::env::var("CI").is_ok_and(|value| value == "true");
     assert!(!required, "{why}: run .ci/setup");

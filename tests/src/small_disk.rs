@@ -1,4 +1,4 @@
-//! A server below which a small file system lies, for tests of full disks.
+//! A server with a small file system in its directory, for tests of full disks.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,11 +7,11 @@ use crate::peer;
 use crate::server::{Builder, OWN_BINARY};
 use crate::skip::skip_outside_ci;
 
-/// Has the server start through a script that mounts a file system of this many KiB on `small` in its folder, for
-/// itself alone. `None` where nothing can be mounted, which is said.
+/// Makes the server start through a script that mounts a file system of this many KiB on `small` in its folder, for
+/// this server alone. If mounting is not possible, the test is skipped with a message: `None`.
 ///
 /// # Panics
-/// When the folder of the test cannot be written to.
+/// If the folder of the test cannot be written to.
 #[must_use]
 pub fn on_small_disk(server: Builder, kib: u32) -> Option<Builder> {
     let tried = std::process::Command::new("unshare")

@@ -1,4 +1,4 @@
-//! The tree's own source, read as text: what the house rules (tests/tests/tree/tidy.rs) look at.
+//! The tree's own source as text, for the rules in `tests/tests/tree`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ pub fn shown(path: &Path) -> String {
         .to_string()
 }
 
-/// The code of a line: what stands before a comment, nothing for a line of documentation.
+/// The code of a line: the part before a comment; nothing for a line of documentation.
 #[must_use]
 pub fn code(line: &str) -> &str {
     line.split("//").next().unwrap_or_default()
@@ -96,8 +96,8 @@ pub fn shipped_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
         .map(|(n, line)| (n + 1, line))
 }
 
-/// The functions of a text with their first line and length: from `fn` to the brace that closes
-/// at the same indent, which rustfmt guarantees.
+/// Returns the first line and length of each function of a text: from `fn` to the closing brace at the indent of `fn`,
+/// which rustfmt guarantees.
 #[must_use]
 pub fn functions(text: &str) -> Vec<(usize, usize)> {
     let mut open: Option<(usize, usize)> = None;

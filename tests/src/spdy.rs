@@ -1,7 +1,8 @@
-//! A raw client of SPDY/3.1: sends the frames it is given, sorts what comes back by stream.
+//! A raw client of SPDY/3.1: sends the frames that it gets, and sorts received frames by stream.
 //!
-//! Its header blocks are stored, not compressed, and it reads no others: the server's are stored at `spdy_headers_comp 0`.
-//! It opens its windows wide; all else is up to the test. Source: draft-mbelshe-httpbis-spdy-00.
+//! Its header blocks are stored, not compressed, and it reads no others: the server's are stored with
+//! `spdy_headers_comp 0`. It opens its windows wide; everything else is up to the test. Source:
+//! draft-mbelshe-httpbis-spdy-00.
 
 use crate::mux::{Frames, MuxClient, number};
 
@@ -22,7 +23,7 @@ impl SpdyClient {
     /// Connects and opens all windows.
     ///
     /// # Panics
-    /// When nobody accepts.
+    /// If the connection is refused.
     #[must_use]
     pub fn connect(port: u16) -> Self {
         let mut client = Self::silent(port);
@@ -155,7 +156,7 @@ impl Frames for Spdy {
                 let pairs = pairs.map(|pair| (number(pair), number(&pair[4..])));
                 client.settings.extend(pairs);
             }
-            // Nothing but its number tells a PING of the server from one that comes back, and those of the client are odd.
+            // Only the number tells a PING of the server from a returned one of the client, which is odd.
             PING => client
                 .pings
                 .push((number(payload) % 2 == 1, payload.to_vec())),

@@ -1,4 +1,4 @@
-//! A syslog server that keeps what it is sent.
+//! A syslog server that records its messages.
 
 use std::io::ErrorKind;
 use std::net::UdpSocket;
@@ -34,7 +34,7 @@ impl Receiver {
     /// A receiver on this UDP port of 127.0.0.1.
     ///
     /// # Panics
-    /// When somebody else has it.
+    /// If the port is in use.
     #[must_use]
     pub fn on_port(port: u16) -> Self {
         let socket = UdpSocket::bind(("127.0.0.1", port)).expect("a UDP port can be had");

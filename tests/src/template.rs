@@ -25,7 +25,7 @@ pub(crate) fn placeholder(n: usize) -> String {
     }
 }
 
-/// As root the worker is to be `nobody`, whose group's name differs between systems.
+/// As root the worker runs as `nobody`. The name of its group differs between systems.
 fn user_line() -> String {
     if !peer::is_root() {
         return String::new();
@@ -43,7 +43,7 @@ fn user_line() -> String {
     group.map_or_else(String::new, |group| format!("user nobody {group};"))
 }
 
-/// Where bodies may be kept; nginx makes all of its folders at start, wanted or not.
+/// Directories for request bodies; nginx makes all of its directories at start, used or not.
 pub(crate) fn temp_paths() -> String {
     let mut text = "client_body_temp_path %%DIR%%/client_body_temp;".to_owned();
     if !peer::is_firstbyte() && !peer::is_root() {

@@ -1,6 +1,6 @@
-//! A port that carries bytes to another port over TLS, so that every raw client can speak through TLS.
+//! A port that forwards bytes to another port over TLS, so that every raw client can use TLS.
 //!
-//! It takes any certificate, offers one protocol, and passes each piece on as it comes: what arrives late, arrived late.
+//! It accepts any certificate, offers one protocol, and forwards each piece at once, so late bytes stay late.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -22,10 +22,10 @@ pub fn tls_pipe(port: u16, alpn: &str) -> u16 {
     tls_pipe_to("localhost", port, alpn)
 }
 
-/// Does what [`tls_pipe`] does, with this server name in the handshake.
+/// Does the work of [`tls_pipe`], with this server name in the handshake.
 ///
 /// # Panics
-/// When no port is free.
+/// If no port is free.
 #[must_use]
 pub fn tls_pipe_to(name: &'static str, port: u16, alpn: &str) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");

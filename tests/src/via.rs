@@ -5,13 +5,13 @@
 use crate::skip::skip;
 use crate::{peer, run};
 
-/// The status that says there is no link.
+/// The exit status if links are not possible.
 pub const NO_LINK: i32 = 125;
 
-/// Whether there can be links here, by making one; says it where there cannot.
+/// Returns whether links are possible, by making one; prints the reason if they are not.
 ///
 /// # Panics
-/// When there should be one, and is none.
+/// If a required link cannot be made.
 #[must_use]
 pub fn possible() -> bool {
     if !peer::is_firstbyte() {

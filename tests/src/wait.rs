@@ -1,7 +1,7 @@
-//! Polling with a deadline: the only waiting the tests do.
+//! Polling with a deadline: the only form of waiting in the tests.
 //!
-//! A condition is asked again every few milliseconds until it holds; a test never assumes that
-//! some time is enough for the server to have done something.
+//! A condition is checked every few milliseconds until it holds. A test never assumes that the server finishes within
+//! some time.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
-//! The far end of a connection that the server has begun: what its peer, a server behind, does besides what clients do.
+//! The far end of a connection opened by the server: actions of an upstream server that clients do not have.
 //!
-//! As Linux has it: a peer that closes while bytes wait for it resets the connection; else its end is told, and what is sent to it
-//! then is acknowledged by nobody and answered with a reset, which shows as EPIPE behind the end.
+//! As in Linux, a peer that closes with unread bytes resets the connection. Otherwise it sends its end. Bytes sent to
+//! it afterwards are not acknowledged, and a reset answers them; the server sees EPIPE after the end.
 
 use std::io;
 

@@ -1,7 +1,7 @@
 //! Files that are not in memory, and the threads that read them.
 //!
-//! With a [`Disk`] every byte of a file range is missing until a fetch that the test lets end has brought it in. What was
-//! said to be read may be missing again.
+//! With a [`Disk`], every byte of a file range is missing until a fetch has brought it in; the test decides when a
+//! fetch ends. Fetched bytes can be evicted again.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Disk {
         self.present.clear();
     }
 
-    /// How many bytes from the front of `out` are in memory, and read where a pool reads.
+    /// Bytes from the front of `out` that are in memory; if a pool reads ahead, those that it has read.
     pub(crate) fn present_bytes(&self, out: &OutputQueue, ahead: Option<&ReadAhead>) -> u64 {
         match out.front() {
             None => 0,

@@ -1,12 +1,12 @@
 //! The simulated world of the worker: sockets, clock and loop, deterministic from one seed. For tests alone.
 //!
 //! A [`Wire`] is both directions of one connection in memory. The server's end is a [`SimSocket`], used through
-//! [`SimNet`] as sockets are; the client's end is the wire itself. Readiness is edge-triggered as epoll tells it: an
-//! event comes when bytes, an end or a reset arrive and when room returns after a send that found none, and then tells
-//! all that is the case. Bytes of file ranges are read from their descriptors. Faults are drawn from the wire's own
-//! dice: reads and writes that stop at any byte, bytes that are there only a moment later, room that runs out early.
+//! [`SimNet`] like a socket; the client's end is the wire itself. Readiness is edge-triggered, as with epoll: an event
+//! comes if bytes, an end or a reset arrive, or if room returns after a send without room. The event then reports the
+//! whole state. Bytes of file ranges are read from their descriptors. Faults are drawn from the wire's own generator:
+//! reads and writes that stop at any byte, bytes that arrive a moment later, buffers that fill early.
 //!
-//! The wire keeps account of what the server did and when, for a judge that knows nothing of the server. Absent:
+//! The wire records the server's actions with their times, for a judge that is independent of the server. Absent:
 //! urgent data, half-open connections, the loss of a reset.
 #![forbid(unsafe_code)]
 
@@ -70,13 +70,13 @@ impl Drop for SimSocket {
 pub struct SimNet {
     /// Peers of connections to servers; without them every connection is refused.
     pub servers: Option<Box<dyn Servers>>,
-    /// The disk, whose files are not in memory; without it all are.
+    /// The disk with files that are not in memory; `None` if all files are in memory.
     pub disk: Option<Disk>,
 }
 
-/// The servers behind the one that is simulated.
+/// The simulated upstream servers.
 pub trait Servers {
-    /// A connection to one of them: its wire, whose client's side is the server behind.
+    /// Connects to one of them; the client's side of the wire is the upstream server.
     ///
     /// # Errors
     /// It is refused.
@@ -118,7 +118,7 @@ impl Net for SimNet {
             if present == 0 {
                 break;
             }
-            // What is read with the bytes before it has to be in memory.
+            // Without inlining: a file read together with the bytes before it has to be in memory.
             let step = socket.0.borrow_mut().send(out, present, false)?;
             sent.bytes += step.bytes;
             sent.blocked = step.blocked;
@@ -169,7 +169,7 @@ impl Net for SimNet {
         socket.0.borrow_mut().shutdown();
     }
 
-    /// The simulated peer does not tell a reset from a close.
+    /// The simulated peer does not distinguish a reset from a close.
     fn reset(&mut self, _: &mut SimSocket) {}
 
     fn local_addr(&mut self, _: &mut SimSocket) -> Option<SocketAddr> {

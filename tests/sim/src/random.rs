@@ -15,7 +15,7 @@ impl Random {
         Self(seed)
     }
 
-    /// A generator of its own, for a part whose choices must not depend on the order of others'.
+    /// Returns a separate generator, for a part with choices that must not depend on the order of other choices.
     pub fn fork(&mut self) -> Self {
         Self(self.next_u64())
     }

@@ -1,7 +1,7 @@
-//! Both directions of one simulated connection, and the account of what the server did with them.
+//! Both directions of one simulated connection, and a record of the server's actions on them.
 //!
-//! The client's calls are public, the server's are those of a socket and used by `SimNet` alone. Edges and faults are
-//! told in the documentation of the module above.
+//! The client's calls are public. The server's calls are those of a socket, used by `SimNet` alone. The parent module
+//! describes edges and faults.
 
 use std::cell::Cell;
 use std::io;
@@ -34,12 +34,12 @@ pub struct Faults {
     pub short_write: u32,
     /// A send takes a part and has room for more.
     pub split_write: u32,
-    /// A small file is sent without being read behind its head first.
+    /// A small file is sent without an earlier read after its head.
     pub no_inline: u32,
 }
 
 impl Faults {
-    /// Faults of which each is as frequent as `often` says.
+    /// Faults with frequencies drawn from `often`.
     pub fn drawn(mut often: impl FnMut() -> u32) -> Self {
         Self {
             short_read: often(),
@@ -83,7 +83,7 @@ pub struct Wire {
     /// There was no room, and none has been reported to the server since.
     blocked: bool,
     edge: bool,
-    /// Calls in a row that could do nothing and were not asked for by an event.
+    /// Consecutive calls without an effect and without an event.
     fruitless: u32,
     /// When bytes were taken by the server.
     pub takes: Vec<Moment>,
@@ -103,7 +103,7 @@ pub struct Wire {
     pub closed_on_input: bool,
     /// Errors of the server.
     pub violations: Vec<String>,
-    /// Action of the peer behind a dialled wire.
+    /// Action of the peer of a dialled wire.
     pub(super) dialled: Dialled,
 }
 
@@ -112,7 +112,7 @@ pub struct Wire {
 pub(super) struct Dialled {
     /// It is not established, and has no events.
     pub(super) pending: bool,
-    /// Its peer has closed both sides: what is sent is answered with a reset.
+    /// Its peer has closed both sides: a reset answers sent bytes.
     pub(super) left: bool,
     /// Its peer closes when the next byte is on its way.
     pub(super) leaving: bool,
@@ -123,7 +123,7 @@ pub(super) struct Dialled {
     pub(super) lost: Vec<u8>,
     /// The error that waits to be taken.
     pub(super) errno: Option<i32>,
-    /// A reset has come behind the peer's end: no send succeeds any more.
+    /// A reset came after the peer's end: every later send fails.
     pub(super) unsendable: bool,
 }
 
@@ -175,7 +175,7 @@ impl Wire {
         }
     }
 
-    /// The client resets the connection: what it sent and the server has not read is gone.
+    /// The client resets the connection: bytes that the server has not read are lost.
     pub fn reset(&mut self) {
         if !self.reset {
             self.reset = true;
@@ -240,7 +240,7 @@ impl Wire {
         self.blocked
     }
 
-    /// Whether a poller would tell of this connection.
+    /// Returns whether a poller would report this connection.
     pub fn is_ready(&self) -> bool {
         !self.closed && !self.dialled.pending && (self.edge || (self.full && self.room() > 0))
     }
@@ -295,7 +295,7 @@ impl Wire {
                 Err(io::ErrorKind::WouldBlock.into())
             };
         }
-        // Once the end has been told, everything before it is there.
+        // All earlier bytes have arrived once the end is reported.
         let is_whole = self.dialled.end_told;
         if !is_whole && self.random.chance(self.faults.late_read) {
             self.come_later();
@@ -332,7 +332,7 @@ impl Wire {
         self.closed_on_input = self.announced > self.taken && !self.reset;
     }
 
-    /// A server that asks again and again would never come to an end.
+    /// Ends a server that retries forever.
     fn try_patience(&mut self) -> io::Result<()> {
         self.fruitless += 1;
         if self.fruitless < FRUITLESS_MAX {
@@ -429,7 +429,7 @@ impl Wire {
     }
 }
 
-/// As `send_gather` does: a small file leaves with what is before it.
+/// As in `send_gather`, a small file is sent with the bytes before it.
 fn inline(out: &mut OutputQueue) -> io::Result<()> {
     let result = out.inline_front_file(|range, bytes| {
         if range.len > INLINE_FILE_BYTES {

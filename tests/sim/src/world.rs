@@ -51,7 +51,7 @@ pub struct Link {
     pub lost: bool,
     /// Number of the configuration before which nothing may be in progress.
     pub swept: Option<u64>,
-    /// When it was closed, and by what.
+    /// Time and cause of its close.
     pub closed: Option<(u64, ClosedBy)>,
     key: Key,
 }
@@ -96,7 +96,7 @@ pub enum Command {
         /// Time after which the rest of the previous one is closed, in milliseconds.
         timeout_ms: Option<u64>,
     },
-    /// Ends what is idle, and the rest after its response.
+    /// Ends idle connections, and others after their response.
     Quit,
 }
 
@@ -114,7 +114,7 @@ impl World {
         hands.generation.set(generation.http.number);
         let mut shared = Shared::new(SimNet::default(), generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
-        // What can be done at once is done at once, so that a judge may ask for it.
+        // Work that is possible now is done now, so that a judge may require it.
         shared.turn.passes_max = usize::MAX;
         shared.turn.bytes_max = u64::MAX;
         let random = random.fork();
@@ -238,8 +238,8 @@ impl World {
         self.pending.is_some()
     }
 
-    /// Whether another configuration may be ordered: not where an order waits or the end was ordered, which one time in ten
-    /// is now.
+    /// Returns whether another configuration may be ordered: no order is pending, and the end was not ordered. In one
+    /// of ten calls this method orders the end.
     pub fn may_change(&mut self, quitting: &mut bool, random: &mut Random) -> bool {
         if *quitting || self.is_ordered() {
             return false;
@@ -256,7 +256,7 @@ impl World {
         self.pending = Some(order);
     }
 
-    /// Runs a turn of the loop; events are reported as often as `permille` says, the others later.
+    /// Runs a turn of the loop. An event is reported with a chance of `permille`, otherwise later.
     pub fn poll(&mut self, permille: u32) {
         self.tick();
         self.polled_ms = self.now_ms();
@@ -347,7 +347,7 @@ impl World {
     }
 
     fn retire(&mut self, key: Key) {
-        // Noted before, since what has come already is still served.
+        // Recorded first, since received requests are still served.
         self.note_retired(key);
         self.decide::<Client<Self>>(key, drain);
     }
@@ -473,7 +473,7 @@ impl Reloads for World {
     fn renew(&mut self, _: Key) {}
 
     fn ending(&mut self, key: Key, is_gone: bool) {
-        // Noted before, since what has come already is still served.
+        // Recorded first, since received requests are still served.
         self.note_retired(key);
         if is_gone && let Some(link) = self.link(key) {
             link.lost = true;

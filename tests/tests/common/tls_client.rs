@@ -126,12 +126,12 @@ impl Tls {
         Self::with(&[&rustls::version::TLS12], Some(leaf), &[])
     }
 
-    /// That can speak these protocols.
+    /// A client that offers these protocols by ALPN.
     pub(crate) fn speaking(alpn: &[&[u8]]) -> Self {
         Self::with(rustls::ALL_VERSIONS, None, alpn)
     }
 
-    /// That sends early data where it may, and takes a session of any name for that of any other.
+    /// A client that sends early data if possible, and reuses a session of any name for every other name.
     pub(crate) fn early() -> Self {
         let mut config = (*Self::of(&rustls::version::TLS13).0).clone();
         config.enable_early_data = true;
@@ -146,7 +146,7 @@ impl Tls {
         Self(Arc::new(config))
     }
 
-    /// A connection that has not said anything.
+    /// A connection that has sent nothing.
     pub(crate) fn connect(
         &self,
         port: u16,
@@ -257,14 +257,14 @@ impl Tls {
 }
 
 impl Tls {
-    /// From now on the client does not say which name it asks for.
+    /// Stops sending the server name (SNI).
     pub(crate) fn send_no_name(&mut self) {
         let mut config = ClientConfig::clone(&self.0);
         config.enable_sni = false;
         self.0 = Arc::new(config);
     }
 
-    /// A connection whose handshake is over.
+    /// A connection with a finished handshake.
     pub(crate) fn open(&self, port: u16, name: &str) -> std::io::Result<Open> {
         let mut socket = TcpStream::connect(("127.0.0.1", port))?;
         socket.set_read_timeout(Some(LIMIT))?;

@@ -1,11 +1,11 @@
 //! Errors of `-t` for a wrong configuration: nginx's words, the file and the line.
 //!
-//! Every wording was taken from nginx's own output. What firstbyte adds (the line itself, a
-//! caret, a suggestion, the name of a directive that is not built yet) is asked of it alone.
+//! Every wording is that of nginx's own output. Additions of firstbyte (the line itself, a caret, a suggestion, the
+//! name of a directive that is not built yet) are checked only for firstbyte.
 
 use firstbyte_tests::{Outcome, Server, peer, run};
 
-/// Runs `-t` on a file whose first three lines are sound; the text under test starts in line 4.
+/// Runs `-t` on a file with three valid lines first; the text under test starts in line 4.
 fn test(text: &str) -> (Server, Outcome) {
     let conf = format!("error_log %%DIR%%/error.log;\npid %%DIR%%/nginx.pid;\n\n{text}\n");
     let server = Server::whole(&conf)
@@ -260,7 +260,7 @@ fn locations_and_rewrites() {
     ] {
         assert_refused(&in_server(text), 4, message);
     }
-    // nginx does not say where the variable was used.
+    // nginx does not name the line that uses the variable.
     let line = if peer::is_firstbyte() { 4 } else { 0 };
     assert_refused(
         &in_server("return 200 $no_such_one;"),

@@ -1,13 +1,13 @@
-//! `firstbyte explain`: what becomes of a request, and because of which lines; nginx has nothing like it.
+//! `firstbyte explain`: the handling of a request, and the lines that decide it.
 //!
-//! What it tells is held against the lines of the configuration; `explain_agrees` holds it against the server,
-//! `explain_usage` has the command line.
+//! The output is compared with the lines of the configuration here, and with the running server in `explain_agrees.rs`.
+//! The command line is in `explain_usage.rs`. nginx has no such command.
 
 use firstbyte_tests::explain::{explained, line_of};
 use firstbyte_tests::{Builder, Server, peer};
 use serde_json::Value;
 
-/// The steps as `step: text`, with the line where there is one.
+/// The steps as `step: text`, each with its line if it has one.
 fn steps(report: &Value) -> Vec<(String, Option<u64>)> {
     let text = |step: &Value| {
         let (kind, text) = (step["step"].as_str(), step["text"].as_str());
@@ -40,7 +40,7 @@ fn assert_status(report: &Value, status: u64) {
     assert_eq!(report["answer"]["status"], status, "{report:#}");
 }
 
-/// A server whose locations are given, on lines of their own.
+/// A server with these locations, on lines of their own.
 fn site(locations: &str) -> Builder {
     let http = format!(
         "types {{ text/html html; image/png png; }}\n\

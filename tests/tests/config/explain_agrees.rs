@@ -1,4 +1,4 @@
-//! `firstbyte explain` agrees with the running server: the same requests, sent to both.
+//! `firstbyte explain` agrees with the running server about the same requests.
 
 use crate::tls_client::{Tls, site};
 use firstbyte_tests::dir::set_mode;
@@ -6,7 +6,7 @@ use firstbyte_tests::explain::{explained, outcome};
 use firstbyte_tests::{Client, Server, peer};
 use serde_json::Value;
 
-/// Asks the running server what was explained, and compares.
+/// Requests the explained URI from the running server, and compares.
 #[track_caller]
 fn assert_same(server: &Server, method: &str, path: &str, host: &str) {
     let port = server.port();

@@ -1,4 +1,4 @@
-//! `firstbyte explain` of requests that are passed on: the server that would be tried, and what it would get.
+//! `firstbyte explain` of proxied requests: the first upstream server, and the request that it would get.
 
 use firstbyte_tests::explain::explained;
 use firstbyte_tests::{Server, peer};

@@ -1,4 +1,4 @@
-//! The command line of `firstbyte explain`: which listener a URL means, errors, and what it leaves alone.
+//! The command line of `firstbyte explain`: the listener of a URL, errors, and the files that it leaves unchanged.
 
 use firstbyte_tests::explain::{explained, line_of, outcome};
 use firstbyte_tests::{Server, peer, run};

@@ -1,6 +1,6 @@
-//! The warnings of `-t`: where they are printed, how, and that nothing depends on them.
+//! The warnings of `-t`: their place and form, and that they change nothing else.
 //!
-//! Which traps there are is tested beside the rules. nginx has none of this.
+//! The rules have tests of their own in `server/lint`. nginx has no such warnings.
 
 use firstbyte_tests::{Builder, Outcome, Server, peer, run};
 

@@ -1,7 +1,7 @@
-//! README.md: each command in a block marked `sh` works, the figures are filled in.
+//! README.md: each command in a block marked `sh` works, and the figures are filled in.
 //!
-//! The commands run in a copy of the example site, whose port is another one. Absent: what the figures say, which
-//! `make readme-figures` measures.
+//! The commands run in a copy of the example site on another port. Absent: the values of the figures, which `make
+//! readme-figures` measures.
 
 use std::fs;
 use std::path::Path;
@@ -36,7 +36,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// The example site where the commands find it, and a server of it.
+/// The example site in the directory of the commands, and a server of it.
 fn example() -> (TempDir, Server) {
     let dir = TempDir::new();
     set_mode(dir.path(), 0o755);
@@ -89,7 +89,7 @@ fn each_command_works() {
         let output = make.output().expect("there is make");
         assert!(output.status.success(), "{line}: {output:?}");
     }
-    // What each must have said, by its verb.
+    // Expected output by verb.
     let said = [
         (" -t ", "test is successful"),
         (" explain ", "\nanswer    404"),

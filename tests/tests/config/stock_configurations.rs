@@ -1,8 +1,6 @@
-//! Configurations people already have: the shipped one under a well-known reproduction script's
-//! edits, and Debian's stock file.
+//! Well-known configurations: the shipped one under the edits of a reproduction script, and Debian's stock file.
 //!
-//! The edits are made by perl, one line at a time, as the script makes them: what matters is that
-//! its patterns find their places in the shipped file.
+//! perl makes the edits, one line at a time, like the script. Its patterns must match the shipped file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -165,7 +163,7 @@ fn the_reproduction_script_edits_the_shipped_configuration() {
     let server = installed();
     let file = server.path("conf/nginx.conf");
     edit_as_the_script_does(&file, "/none");
-    // The certificates are not there: that is what is said, with its place.
+    // The certificates do not exist; the error names them and their line.
     let outcome = run_installed(&server, &["-t"]);
     assert_eq!(outcome.code, 1, "{}", outcome.stderr);
     if peer::is_firstbyte() {
@@ -221,7 +219,7 @@ fn the_edited_configuration_serves_its_page_by_spdy_and_http_1() {
     server.wait_for_exit();
 }
 
-/// Debian's stock configuration, in our own words: the same directives, in the same order.
+/// Debian's stock configuration, rewritten: the same directives, in the same order.
 const STOCK: &str = "
 user www-data;
 worker_processes auto;

@@ -1,4 +1,4 @@
-//! Applications behind uwsgi, SCGI and FastCGI, and memcached, each with the configuration of its documentation.
+//! Applications on uwsgi, SCGI and FastCGI, and memcached, each with the configuration of its documentation.
 //!
 //! `.ci/setup` installs uWSGI with Python, fcgiwrap and memcached. Sources: uWSGI documentation, "Nginx support"; nginx
 //! documentation, `scgi_pass`, `memcached_pass`, `keepalive`; fcgiwrap's example for nginx; memcached's protocol.
@@ -42,7 +42,7 @@ fn shop_serves(server: &Server, app: Program, broken: u16) {
     assert_eq!(server.get("/me").status, 502);
 }
 
-/// A server of HTTP with `location`, whose files of parameters are the package's.
+/// An HTTP server with `location`; its parameter files are the package's.
 fn before(location: &str, parameters: &str) -> Builder {
     let server = Server::http_with(
         "worker_processes 1;",
@@ -77,7 +77,7 @@ fn python_on_uwsgi_serves() {
         } else {
             app.accepting(server.port_number(2))
         };
-        // Where the application fails uWSGI says nothing.
+        // If the application fails, uWSGI sends nothing.
         shop_serves(&server, app, 502);
     }
 }
@@ -128,7 +128,7 @@ const FCGIWRAP: &str = "
 
 const PLAIN: &str = "#!/bin/sh\nprintf 'Content-Type: text/plain\\n\\n'\n";
 
-/// The scripts, each with what it is called.
+/// The scripts, each with its name.
 fn scripts() -> [(&'static str, String); 9] {
     [
         (
@@ -226,10 +226,10 @@ fn scripts_on_fcgiwrap_serve() {
         log.contains("FastCGI sent in stderr: \"a complaint"),
         "{log}"
     );
-    // Nothing at all, and what is no head, never become a page.
+    // An empty response or one without a head never becomes a page.
     assert_eq!(client.get("/cgi-bin/silent").status, 502);
     assert_eq!(server.get("/cgi-bin/headless").status, 502);
-    // fcgiwrap's own answer where there is no such script.
+    // fcgiwrap's own response to an unknown script.
     assert_eq!(server.get("/cgi-bin/none").status, 403);
     let head = client.head("/cgi-bin/large");
     assert_eq!((head.status, head.body.len()), (200, 0));
@@ -263,12 +263,12 @@ fn scripts_outlive_a_reload(server: &Server) {
     }
 }
 
-/// memcached with room for large values; `None` where there is none.
+/// memcached with room for large values; `None` if it is not installed.
 fn memcached(server: &Server) -> Option<Program> {
     let mut start = Command::new(command("memcached")?);
     let port = server.port_number(2).to_string();
     start.args(["-l", "127.0.0.1", "-p", &port, "-I", "32m", "-m", "256"]);
-    // As root it wants to be told who it is to be.
+    // As root it requires a user.
     start.args(["-u", "nobody"]);
     Some(Program::start(server.dir(), "memcached", &mut start).accepting(server.port_number(2)))
 }

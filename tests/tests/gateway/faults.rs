@@ -95,7 +95,8 @@ fn is_whole(bytes: &[u8]) -> bool {
     }
 }
 
-/// Kills in the middle of a page of ten parts, over both protocols; what a client could take for a whole page.
+/// Kills PHP in the middle of a page of ten parts, over both protocols; returns the cases in which a client would
+/// accept the page as whole.
 fn cut(server: &Server, listen: Listen, killed: Killed, target: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for over in ["HTTP/1.1", "HTTP/2"] {
@@ -125,7 +126,7 @@ fn cut(server: &Server, listen: Listen, killed: Killed, target: &str) -> Vec<Str
     findings
 }
 
-/// Without a length the end of a page is a record of its own: where only the connection ends it is none.
+/// A page without a length ends with an END_REQUEST record. If only the connection ends, the page is cut.
 #[test]
 fn page_is_cut_where_php_is_killed_in_it() {
     let mut findings = Vec::new();
@@ -140,7 +141,7 @@ fn page_is_cut_where_php_is_killed_in_it() {
             if keep || peer::is_firstbyte() {
                 targets.push("/unbuffered/app.php/parts?");
             }
-            // And collects where it buffers.
+            // nginx collects a buffered response before it sends a part.
             if peer::is_firstbyte() {
                 targets.extend([
                     "/buffered/app.php/parts?",
@@ -213,7 +214,7 @@ fn stopped_php_is_504_before_the_head_and_a_cut_after_it() {
             let line = format!("upstream timed out (110: Connection timed out) while {place}");
             assert!(log.contains(&line), "{line}: {log}");
         }
-        // Those that wait have what they asked for when it goes on.
+        // A waiting client gets its page after PHP resumes.
         let mut patient = server.client();
         patient.send(request("GET", "/buffered/app.php/page", &[]));
         php.signal_all(Signal::CONT);
@@ -241,7 +242,7 @@ fn too_few_processes_are_504_and_a_full_queue_is_502() {
     for client in &mut clients {
         *statuses.entry(client.response().status).or_default() += 1;
     }
-    // The kernel takes one more than it is told; those in the queue wait, the others are refused.
+    // The kernel's queue is one longer than its limit. Queued clients wait; the others are refused.
     assert_eq!(statuses, BTreeMap::from([(502, 6), (504, 2)]));
     server.wait_for_text(
         "error.log",
@@ -265,7 +266,7 @@ fn request_that_php_ends_is_502() {
     is_well(&server);
 }
 
-/// Results of clients: pages, errors, pages cut so that the client knows.
+/// Results of clients: pages, errors, and pages with a visible cut.
 #[derive(Debug, Default)]
 struct Seen {
     whole: AtomicUsize,
@@ -316,7 +317,7 @@ impl Seen {
     }
 }
 
-/// Restarted with grace and without: what is no page says so, and pages come again.
+/// A restart, graceful or not, gives whole pages or errors, and pages resume afterwards.
 #[test]
 fn restarts_under_load_give_no_half_pages() {
     for (listen, keep) in [

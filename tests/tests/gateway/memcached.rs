@@ -1,7 +1,7 @@
-//! Requests for memcached that come in one turn share a connection: each gets its own answer or is asked again alone, and
-//! nothing of one reaches another, whatever the server says.
+//! memcached requests of one turn share a connection: each gets its own value or is sent again alone, and a wrong
+//! response reaches no other request.
 //!
-//! Streams of HTTP/2 that come in one write are one turn. Sources: memcached, doc/protocol.txt; nginx documentation,
+//! HTTP/2 streams in one write belong to one turn. Sources: memcached, doc/protocol.txt; nginx documentation,
 //! `memcached_read_timeout`, `memcached_next_upstream`, `keepalive_requests`.
 
 use std::collections::BTreeSet;
@@ -54,7 +54,7 @@ fn kept(key: &str) -> String {
     format!("the secret of {key}, ").repeat(40)
 }
 
-/// Answers of a server that knows all keys but those with `none`.
+/// Responses of a server that has all keys except those with `none`.
 fn honest(reading: &Reading) -> Vec<u8> {
     let answer = |key: &String| match key.contains("none") {
         true => b"END\r\n".to_vec(),
@@ -205,7 +205,7 @@ fn cut(text: &[u8], mut seed: u64) -> Vec<Say> {
 fn what_is_said_wrongly_to_one_reaches_no_other() {
     for seed in 1..4 {
         for (what, lie) in lies() {
-            // To requests that come together it lies; each alone gets the truth.
+            // Wrong responses for requests that come together, correct ones for a single request.
             let cache = Cache::scripted(move |reading| {
                 if reading.keys.len() == 1 {
                     return vec![Say::Text(honest(reading))];
@@ -280,7 +280,7 @@ fn a_connection_that_ends_anywhere_costs_nobody_an_answer() {
         let streams = ask(&mut client, &paths);
         for (at, (stream, path)) in streams.into_iter().zip(paths).enumerate() {
             let reply = client.reply(stream);
-            // The last has got what has come of it, as it does alone.
+            // The last stream got the received part of its value, as it would alone.
             match at == 2 && reply.reset.is_some() {
                 true => assert!(kept(path).starts_with(&reply.text())),
                 false => is_own(&reply, path),
@@ -300,7 +300,7 @@ fn a_large_value_holds_no_small_one_up() {
         vec![Say::Text(reading.keys.iter().flat_map(answer).collect())]
     });
     let server = server(&cache, "");
-    // Windows are so small that the large one stays where it is.
+    // The windows are so small that the large value blocks its stream.
     let mut client = H2Client::narrow(server.port(), 3000);
     let streams = ask(&mut client, &["/large/a", "/b", "/large/c", "/d"]);
     for (stream, path) in [(streams[1], "/b"), (streams[3], "/d")] {

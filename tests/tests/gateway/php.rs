@@ -1,7 +1,7 @@
-//! A PHP application on `php-fpm`, behind the configurations that Debian's package and PHP's users have for nginx.
+//! A PHP application on `php-fpm`, with the usual nginx configurations of Debian and of PHP users.
 //!
-//! Sources: Debian's `sites-available/default` and `snippets/fastcgi-php.conf`; nginx documentation, "PHP FastCGI Example",
-//! `fastcgi_keep_conn`; PHP manual, "FastCGI Process Manager". What the application does is in `tests/peers/php`.
+//! Sources: Debian's `sites-available/default` and `snippets/fastcgi-php.conf`; nginx documentation, "PHP FastCGI
+//! Example", `fastcgi_keep_conn`; PHP manual, "FastCGI Process Manager". The application is in `tests/peers/php`.
 
 use firstbyte_tests::client::request;
 use firstbyte_tests::packaged::with_packaged;
@@ -13,7 +13,7 @@ const PARTS: usize = 10;
 /// How many processes php-fpm has.
 const PROCESSES: usize = 4;
 
-/// Debian's site, with a location for paths behind the name of a script, and the group that `fastcgi_keep_conn` wants.
+/// Debian's site, with a location for path info after a script's name, and the group that `fastcgi_keep_conn` needs.
 const DEBIAN: &str = "
     types { text/html html; text/plain txt; }
     upstream php { server %%PHP%%; %%KEEPALIVE%% }
@@ -69,7 +69,7 @@ fn form(target: &str, body: &str, lines: &[&str]) -> String {
     request("POST", target, &[&[kind, &length], lines].concat()) + body
 }
 
-/// Logs in by the form; what a browser sends from then on.
+/// Logs in by the form; returns the cookie that a browser would send from then on.
 #[track_caller]
 fn logged_in(client: &mut Client) -> String {
     assert_eq!(client.get("/app.php/me").status, 403);
@@ -86,7 +86,7 @@ fn logged_in(client: &mut Client) -> String {
     format!("Cookie: {session}; {}", cookies[1])
 }
 
-/// 20 MB each way, in every framing: what the application has is what was sent.
+/// 20 MB each way, in every framing: the application's digest is that of the sent bytes.
 #[track_caller]
 fn large_bodies(client: &mut Client) {
     let digest = client.get("/app.php/digest").text();
@@ -122,7 +122,7 @@ fn large_bodies(client: &mut Client) {
     assert_eq!(client.response().text(), format!("words a.bin {digest}"));
 }
 
-/// Paths, what scripts learn of them, and what is refused.
+/// Paths, the parameters that scripts get for them, and refused paths.
 #[track_caller]
 fn paths(client: &mut Client) {
     assert_eq!(client.get("/plain.txt").text(), "a file");
@@ -174,7 +174,7 @@ fn answers(server: &Server, client: &mut Client) {
         same.header("X-Powered-By")
             .is_none_or(|by| by.starts_with("PHP/"))
     );
-    // What it says beside its page is in the log, with the request.
+    // The script's message beside its page is in the log, with the request.
     assert_eq!(client.get("/app.php/log").text(), "logged");
     let log = server.wait_for_text("error.log", "a line of the application");
     let line = log
@@ -256,7 +256,7 @@ fn page_in_ten_parts_comes_part_by_part() {
         "/now/app.php/parts?length=1&",
     ];
     if peer::is_firstbyte() {
-        // nginx collects where it buffers.
+        // nginx collects a buffered response before it sends a part.
         targets.extend(["/app.php/parts?", "/app.php/parts?length=1&"]);
     }
     for (n, target) in targets.into_iter().enumerate() {

@@ -83,7 +83,7 @@ fn without_the_rest_of_a_body_no_length_is_announced() {
     server.stop();
 }
 
-/// nginx passes the request on before it looks at the frame behind the head.
+/// nginx passes the request on before it reads the frame after the head.
 #[test]
 fn an_application_gets_the_length_of_a_body_of_http2() {
     if !peer::is_firstbyte() {

@@ -1,6 +1,7 @@
-//! WordPress of Debian on php-fpm and MariaDB, behind its documented configuration for nginx.
+//! WordPress of Debian on php-fpm and MariaDB, with its documented configuration for nginx.
 //!
-//! Only where the environment has `WORDPRESS`, as in `make test-all`, since it needs a database. Source: WordPress documentation, "Nginx".
+//! Needs a database, so it runs only if `WORDPRESS` is set, as by `make test-all`. Source: WordPress documentation,
+//! "Nginx".
 
 use std::path::Path;
 use std::process::Command;
@@ -50,7 +51,7 @@ const SETTINGS: &str = "<?php
     if (!defined('ABSPATH')) define('ABSPATH', __DIR__ . '/');
     require_once ABSPATH . 'wp-settings.php';";
 
-/// Where Debian puts WordPress.
+/// Debian's folder of WordPress.
 const PACKAGE: &str = "/usr/share/wordpress";
 
 #[test]
@@ -185,7 +186,7 @@ fn log_in(browser: &mut Browser) {
     assert!(page.text().trim_end().ends_with("</html>"));
 }
 
-/// Names of posts in place of their numbers: what `try_files` is there for.
+/// Names of posts in place of their numbers: the purpose of `try_files`.
 fn readable_links(browser: &mut Browser) {
     let page = browser.get("/wp-admin/options-permalink.php").text();
     let nonce = between(&page, "name=\"_wpnonce\" value=\"", "\"");

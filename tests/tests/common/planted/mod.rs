@@ -81,7 +81,7 @@ impl Planted {
                     return;
                 }
                 let tls = tls.clone();
-                // It ends with its connection; what breaks there is the client's to tell.
+                // The thread ends with its connection. The client reports a broken one.
                 thread::spawn(move || converse(stream, tls, speaks, fault));
             }
         });
@@ -147,7 +147,7 @@ struct Wire {
 }
 
 impl Wire {
-    /// Reads what comes next; nothing at the end, with or without an alert of TLS.
+    /// Reads the next bytes; 0 at the end, with or without a TLS alert.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.stream.read(buffer) {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(0),
@@ -177,7 +177,7 @@ impl Wire {
         }
     }
 
-    /// Writes a response whose application flushes a first part.
+    /// Writes a response of two parts, as if the application flushed the first one.
     fn respond_in_two(&mut self, first: &[u8], rest: &[u8]) -> io::Result<()> {
         if self.fault == Fault::Buffers {
             pause(FLUSHED_BEFORE);

@@ -15,8 +15,9 @@ use sys::namespace::Network;
 
 use crate::site::pause;
 
-/// Runs a test on a thread in a network of its own with a loopback device, and a route to everybody over a device that leads
-/// nowhere, which has these options of ip-route(8). `None`, and a line that says why, where there can be none.
+/// Runs a test on a thread in a network namespace of its own. It has a loopback device, and a default route over a
+/// device that drops all packets; `route` is its options for ip-route(8). If links are not possible, the test is
+/// skipped with a message: `None`.
 pub(crate) fn in_own_network<T: Send>(route: &str, test: impl FnOnce() -> T + Send) -> Option<T> {
     if !via::possible() {
         return None;
@@ -48,7 +49,7 @@ pub(crate) fn sysctl(name: &str) -> String {
     text.trim().to_owned()
 }
 
-/// Sets a sysctl; whether it could be, which it cannot where /proc is read-only.
+/// Sets a sysctl; returns whether that was possible. It is not if /proc is read-only.
 pub(crate) fn set_sysctl(name: &str, value: &str) -> bool {
     match fs::write(path(name), value) {
         Ok(()) => true,
@@ -69,7 +70,8 @@ pub(crate) fn resolving_by(resolv_conf: &Path, program: &Path) -> Command {
     command
 }
 
-/// A name server on port 53 of 127.0.0.1 that knows one name, which is this machine; each answer takes a time.
+/// A name server on port 53 of 127.0.0.1 for one name, the address of this machine. Each response is delayed by a set
+/// time.
 pub(crate) struct NameServer {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -118,7 +120,7 @@ impl Drop for NameServer {
     }
 }
 
-/// The response to a query with one question (RFC 1035 section 4.1); `None` to what is none.
+/// The response to a query with one question (RFC 1035 section 4.1); `None` if the query is malformed.
 fn response(query: &[u8], name: &str) -> Option<Vec<u8>> {
     let question = query.get(12..)?;
     let end = question.iter().position(|byte| *byte == 0)? + 5;
@@ -142,5 +144,5 @@ fn response(query: &[u8], name: &str) -> Option<Vec<u8>> {
     Some(response)
 }
 
-/// The port that resolvers ask by default.
+/// The default port of name servers.
 const ADDRESS: (Ipv4Addr, u16) = (Ipv4Addr::LOCALHOST, 53);

@@ -1,4 +1,4 @@
-//! A site in which nothing is to be found but what a test plants, and the doctor's diagnosis of it.
+//! A site without faults other than those planted by a test, and the doctor's diagnosis of it.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::fmt::Write as _;
@@ -169,7 +169,7 @@ fn directives(line: &str) -> String {
         let one = one.strip_prefix("or ").unwrap_or(one);
         one.strip_prefix("and ").unwrap_or(one)
     });
-    // An ellipsis stands for what is there already.
+    // An ellipsis marks existing content.
     let whole = statements.filter(|one| !one.is_empty() && !one.contains("..."));
     whole.map(|one| format!("{one}; ")).collect()
 }
@@ -184,7 +184,7 @@ pub(crate) fn above_note(diagnosis: &Value) -> Vec<&Value> {
     all.filter(|one| one["severity"] != "note").collect()
 }
 
-/// Lets time pass. Nobody unparks the thread; parking may end early all the same.
+/// Waits for `time`. The loop continues if parking ends early.
 pub(crate) fn pause(time: Duration) {
     let from = Instant::now();
     while let Some(left) = time.checked_sub(from.elapsed()) {

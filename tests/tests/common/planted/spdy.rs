@@ -28,7 +28,7 @@ pub(super) fn converse(mut wire: Wire) -> io::Result<()> {
             let head_bytes = response.len() - size;
             response[head_bytes..].copy_from_slice(&body);
             if path == "/flush" {
-                // Somewhere inside the frame of the body: a client shows what it has of a frame.
+                // A cut inside the body's frame, since a client exposes the received part of a frame.
                 let (first, rest) = response.split_at(response.len() - size / 2);
                 wire.respond_in_two(first, rest)?;
                 continue;

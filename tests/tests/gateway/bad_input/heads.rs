@@ -1,4 +1,4 @@
-//! Heads that applications behind FastCGI, SCGI and uwsgi write wrong.
+//! Invalid heads from FastCGI, SCGI and uwsgi applications.
 //!
 //! Sources: BAD INPUT: responses; RFC 3875 section 6; RFC 9112 sections 5 and 6.
 

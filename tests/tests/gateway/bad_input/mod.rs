@@ -1,7 +1,7 @@
-//! Applications behind FastCGI, SCGI and uwsgi and memcached servers that break their protocol: what becomes of the response,
-//! and what the log says.
+//! FastCGI, SCGI and uwsgi applications and memcached servers that break their protocol: the response to the client,
+//! and the log.
 //!
-//! Each row was asked of nginx 1.31.4, whose result it has unless it says that firstbyte is stricter.
+//! Each row was tried with nginx 1.31.4 and has its result, unless it is marked as stricter.
 
 mod heads;
 mod records;

@@ -18,13 +18,13 @@ pub(crate) enum Gateway {
 pub(crate) enum Seen {
     /// It came to its end; of a page of the server itself the status alone counts.
     Whole(u16, String),
-    /// It began, and its end is missing in a way that the client can tell.
+    /// It began, and the client can see that its end is missing.
     Cut,
     /// Not even a head.
     Nothing,
 }
 
-/// An answer and what is expected of it.
+/// A response of an application, and the expected result.
 pub(crate) struct Row {
     what: String,
     gateway: Gateway,
@@ -32,7 +32,7 @@ pub(crate) struct Row {
     expected: Seen,
     /// Text of a line of the error log about the request; empty: there is none from `error` on; `None`: there may be.
     log: Option<&'static str>,
-    /// nginx has the same result.
+    /// nginx has this result, too.
     is_nginx: bool,
 }
 
@@ -80,7 +80,7 @@ impl Row {
         self
     }
 
-    /// Whether the log says something depends on what comes first.
+    /// The log line depends on which event comes first.
     pub(crate) fn logged_or_not(mut self) -> Self {
         self.log = None;
         self
@@ -92,7 +92,7 @@ impl Row {
         self
     }
 
-    /// The answer, with the path of its request for `KEY` where it is of memcached.
+    /// The response, for memcached with the path of its request in place of `KEY`.
     fn answer_at(&self, at: usize) -> Vec<u8> {
         match self.gateway {
             Gateway::Memcached => {
@@ -186,7 +186,7 @@ pub(crate) fn location(gateway: Gateway, path: &str, name: &str) -> String {
     format!("location {path} {{ {inside} }}\n")
 }
 
-/// The last bytes of a request without a body whose last field is [`LAST`].
+/// The last bytes of a request without a body; its last field is [`LAST`].
 pub(crate) fn end_of_request(gateway: Gateway) -> Vec<u8> {
     match gateway {
         Gateway::FastCgi => firstbyte_tests::fastcgi::record(

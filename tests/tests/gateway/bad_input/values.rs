@@ -4,7 +4,7 @@
 
 use super::rows::{Gateway, Row, all_are_as_expected};
 
-/// Part of a memcached server's answer that is passed on, in which `KEY` stands for the key.
+/// A memcached response that is passed on; `KEY` is replaced by the key.
 fn value(what: &str, answer: impl AsRef<[u8]>) -> Row {
     Row::passed(Gateway::Memcached, what, answer, "hello")
 }
