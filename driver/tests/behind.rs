@@ -5,10 +5,10 @@
 //! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
 //! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
 //! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI,
-//! uwsgi, FastCGI, memcached (`speaks`) and HTTP/2 (`h2`), some of them over TLS (`secure`).
+//! uwsgi, FastCGI, memcached (`protocol`) and HTTP/2 (`h2`), some of them over TLS (`secure`).
 //!
 //! Requests and answers are in one account (`ledger`). The servers' judge (`server`, `request`) wants every
-//! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`verdict`)
+//! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`response_checks`)
 //! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
 
 #[path = "behind/copies.rs"]
@@ -21,19 +21,23 @@ mod h1;
 mod h2;
 #[path = "behind/ledger.rs"]
 mod ledger;
+#[path = "behind/locations.rs"]
+mod locations;
 #[path = "behind/memcached.rs"]
 mod memcached;
 #[path = "behind/mux.rs"]
 mod mux;
-#[path = "behind/places.rs"]
-mod places;
 #[path = "behind/plan.rs"]
 mod plan;
+#[path = "behind/protocol.rs"]
+mod protocol;
 #[path = "behind/request.rs"]
 mod request;
 #[path = "sim/response.rs"]
 #[expect(dead_code, reason = "the other simulation counts more")]
 mod response;
+#[path = "behind/response_checks.rs"]
+mod response_checks;
 #[path = "behind/run.rs"]
 mod run;
 #[path = "behind/secure.rs"]
@@ -44,12 +48,8 @@ mod seeds;
 mod server;
 #[path = "behind/site.rs"]
 mod site;
-#[path = "behind/speaks.rs"]
-mod speaks;
 #[path = "behind/story.rs"]
 mod story;
-#[path = "behind/verdict.rs"]
-mod verdict;
 
 #[test]
 fn no_seed_finds_a_fault() {

@@ -3,17 +3,19 @@
 //! A run is made from its seed alone. `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients send
 //! sound and broken requests in any pieces, read fast, slowly or never, end, reset or stay silent; reads and writes stop
 //! anywhere; the worker gets turns for nothing; the clock jumps; the configuration changes. A judge for each connection
-//! (`judge`) sees only the wire and the clock and decides on every response, every close and every timeout. Clients of
+//! (`checker`) sees only the wire and the clock and decides on every response, every close and every timeout. Clients of
 //! HTTP/2 (`h2`) are their own judges.
 
+#[path = "sim/checker.rs"]
+mod checker;
 #[path = "sim/client.rs"]
 mod client;
 #[path = "sim/expect.rs"]
 mod expect;
+#[path = "sim/final_checks.rs"]
+mod final_checks;
 #[path = "sim/h2.rs"]
 mod h2;
-#[path = "sim/judge.rs"]
-mod judge;
 #[path = "sim/limits.rs"]
 mod limits;
 #[path = "sim/response.rs"]
@@ -26,8 +28,6 @@ mod script;
 mod seeds;
 #[path = "sim/site.rs"]
 mod site;
-#[path = "sim/verdict.rs"]
-mod verdict;
 #[path = "sim/waits.rs"]
 mod waits;
 

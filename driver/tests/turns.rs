@@ -16,10 +16,10 @@ mod duplex;
 mod ends;
 #[path = "turns/frames.rs"]
 mod frames;
-#[path = "turns/passing.rs"]
-mod passing;
 #[path = "turns/probe.rs"]
 mod probe;
+#[path = "turns/proxy_handler.rs"]
+mod proxy_handler;
 #[path = "turns/queue.rs"]
 mod queue;
 #[path = "turns/reload.rs"]
@@ -34,9 +34,9 @@ mod servers;
 mod site;
 #[path = "turns/streams.rs"]
 mod streams;
-#[path = "turns/together.rs"]
-mod together;
 #[path = "turns/tunnels.rs"]
 mod tunnels;
 #[path = "turns/wakes.rs"]
 mod wakes;
+#[path = "turns/write_order.rs"]
+mod write_order;

@@ -12,7 +12,7 @@ use server_http::module::{Handler, Module, Step};
 /// The module that starts copies, before handlers of content.
 pub(crate) const MODULE: Module = Module {
     name: "copies",
-    handlers: &[Handler::PreContent(copy), Handler::Log(note)],
+    handlers: &[Handler::PreContent(copy), Handler::Log(record)],
     ..Module::EMPTY
 };
 
@@ -121,7 +121,7 @@ fn copy(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     Step::Next
 }
 
-fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
+fn record(x: &mut Exchange, _: &mut Ctx<'_>) {
     COPIES.with_borrow_mut(|copies| match x.extensions.get::<Number>() {
         Some(Number(number)) => copies.all[*number].logs += 1,
         None if x.target.uri.starts_with(b"/copied/") => copies.parents.push(ask(x)),

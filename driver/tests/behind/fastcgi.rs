@@ -2,9 +2,9 @@
 
 use sim::Random;
 
-use super::ledger::Ask;
+use super::ledger::ClientRequest;
 use super::plan::{After, Plan, whole};
-use super::speaks::Params;
+use super::protocol::Params;
 
 /// A record: its type, its content, and all of its bytes.
 type Record<'a> = (u8, &'a [u8], usize);
@@ -89,7 +89,7 @@ enum Fault {
 }
 
 /// Makes an answer of CGI into records; much may go wrong with one that is spoiled.
-pub(crate) fn encode(plan: &mut Plan, ask: &Ask, spoiled: bool, random: &mut Random) {
+pub(crate) fn encode(plan: &mut Plan, ask: &ClientRequest, spoiled: bool, random: &mut Random) {
     let fault = match random.below(8) {
         _ if !spoiled => Fault::None,
         0..3 => Fault::Cut,
@@ -100,18 +100,18 @@ pub(crate) fn encode(plan: &mut Plan, ask: &Ask, spoiled: bool, random: &mut Ran
             Fault::None
         }
     };
-    let mut said = FastCgiScript::new(plan, ask);
-    said.say(plan, random);
+    let mut sent = FastCgiScript::new(plan, ask);
+    sent.send_answer(plan, random);
     let status = match fault {
         Fault::Status => random.within(1..5) as u8,
         _ => 0,
     };
-    let ends = said.end(status, random);
-    let bounds = std::mem::take(&mut said.bounds);
-    plan.head_at = said.head_at;
-    plan.enough_at = Some(said.enough_at.unwrap_or(ends));
+    let ends = sent.end(status, random);
+    let bounds = std::mem::take(&mut sent.bounds);
+    plan.head_at = sent.head_at;
+    plan.enough_at = Some(sent.enough_at.unwrap_or(ends));
     plan.whole_at = ends;
-    plan.text = said.out;
+    plan.text = sent.out;
     let enough_at = plan.enough_at.unwrap_or(ends);
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];
     let cut = match fault {
@@ -145,7 +145,7 @@ pub(crate) fn encode(plan: &mut Plan, ask: &Ask, spoiled: bool, random: &mut Ran
 }
 
 /// Something is wrong with the output of the application.
-fn spoil_text(plan: &mut Plan, ask: &Ask, random: &mut Random) {
+fn spoil_text(plan: &mut Plan, ask: &ClientRequest, random: &mut Random) {
     let shown = String::from_utf8_lossy(&plan.text[..plan.head_at]).into_owned();
     let told = format!("Content-Length: {}", plan.body.len());
     match random.below(3) {
@@ -183,14 +183,14 @@ struct FastCgiScript {
     /// Where records begin.
     bounds: Vec<usize>,
     head_at: usize,
-    /// Behind what nothing of the response is missing, though its end may be.
+    /// UpstreamServers what nothing of the response is missing, though its end may be.
     enough_at: Option<usize>,
     /// Length of that output in bytes, where the head announces it.
     enough_bytes: Option<usize>,
 }
 
 impl FastCgiScript {
-    fn new(plan: &Plan, ask: &Ask) -> Self {
+    fn new(plan: &Plan, ask: &ClientRequest) -> Self {
         let head = String::from_utf8_lossy(&plan.text[..plan.head_at]);
         let is_bare = ask.is_head() || matches!(plan.status, 204 | 304);
         let has_length = head.contains("Content-Length: ");
@@ -225,17 +225,17 @@ impl FastCgiScript {
     }
 
     /// The output, in pieces.
-    fn say(&mut self, plan: &Plan, random: &mut Random) {
+    fn send_answer(&mut self, plan: &Plan, random: &mut Random) {
         let mut at = 0;
         while at < plan.text.len() {
             self.stderr(random);
             let len = random.piece(plan.text.len() - at).min(0xffff);
             let begin = self.out.len() + 8;
             self.record(6, &plan.text[at..at + len], random);
-            let place =
+            let location =
                 |wanted: usize| (at < wanted && wanted <= at + len).then(|| begin + wanted - at);
-            self.head_at = place(plan.head_at).unwrap_or(self.head_at);
-            self.enough_at = self.enough_at.or(self.enough_bytes.and_then(place));
+            self.head_at = location(plan.head_at).unwrap_or(self.head_at);
+            self.enough_at = self.enough_at.or(self.enough_bytes.and_then(location));
             at += len;
         }
         self.stderr(random);

@@ -4,14 +4,14 @@ use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
 use super::response::{self, Framed, Read};
-use super::run::{Guest, Manner, check, progress};
-use super::verdict::{End, Got};
+use super::response_checks::{End, ReceivedResponse};
+use super::run::{Behavior, SimClient, check, progress};
 
 pub(crate) struct Client {
-    manner: Manner,
+    behavior: Behavior,
     book: Book,
     asks: Vec<SentRequest>,
-    /// All that it has to say, and how much of that the wire has.
+    /// ServerConnections that it has to say, and how much of that the wire has.
     out: Vec<u8>,
     pushed: usize,
     /// Requests that were made.
@@ -30,11 +30,11 @@ struct SentRequest {
     ask: usize,
     start: usize,
     end: usize,
-    got: Got,
+    got: ReceivedResponse,
 }
 
 impl Client {
-    pub(crate) fn new(manner: Manner, book: &Book, random: &mut Random) -> Self {
+    pub(crate) fn new(behavior: Behavior, book: &Book, random: &mut Random) -> Self {
         let count = 1 + random.within(0..5);
         let mut ledger = book.borrow_mut();
         let (mut asks, mut out) = (Vec::new(), Vec::new());
@@ -90,7 +90,7 @@ impl Client {
                 ask,
                 start,
                 end: out.len(),
-                got: Got::default(),
+                got: ReceivedResponse::default(),
             });
             if upgrade {
                 break;
@@ -98,7 +98,7 @@ impl Client {
         }
         drop(ledger);
         Self {
-            manner,
+            behavior,
             book: Book::clone(book),
             asks,
             out,
@@ -122,7 +122,7 @@ impl Client {
                 .get(self.answered)
                 .map_or(self.pushed, |asked| asked.end),
         };
-        let allowed = allowed.min(self.manner.limit);
+        let allowed = allowed.min(self.behavior.limit);
         if self.pushed >= allowed {
             return;
         }
@@ -142,7 +142,7 @@ impl Client {
     }
 
     /// Behaviour of the client that the judge depends on.
-    fn note(&self, wire: &Wire, link: &Link, now_ms: u64) {
+    fn record_client_state(&self, wire: &Wire, link: &Link, now_ms: u64) {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
         for (at, asked) in self.asks.iter().enumerate() {
@@ -158,7 +158,7 @@ impl Client {
             ask.is_sent = self.pushed >= asked.end && wire.taken() >= asked.end;
             ask.spoiled |= wire.is_ended()
                 || wire.is_reset()
-                || self.manner.is_stalled()
+                || self.behavior.is_stalled()
                 || link.swept.is_some()
                 || link.lost
                 || is_ended_before;
@@ -227,9 +227,9 @@ impl Client {
 }
 
 /// Received part of a response.
-fn partly(bytes: &[u8]) -> Got {
+fn partly(bytes: &[u8]) -> ReceivedResponse {
     // Those in chunks are compared when they are whole; a head and a body with a length are compared at once.
-    let mut got = Got::default();
+    let mut got = ReceivedResponse::default();
     let mut rest = bytes;
     loop {
         let Some(end) = rest.windows(4).position(|w| w == b"\r\n\r\n") else {
@@ -255,31 +255,31 @@ fn partly(bytes: &[u8]) -> Got {
     got
 }
 
-impl Got {
+impl ReceivedResponse {
     fn field_is_length(&self) -> bool {
         self.fields.iter().any(|(n, _)| n == "Content-Length")
     }
 }
 
-impl Guest for Client {
+impl SimClient for Client {
     fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) {
         if random.chance(700) {
             self.push(wire, false, now_ms, random);
         } else {
-            self.manner.fetch(wire, random);
+            self.behavior.fetch(wire, random);
         }
-        self.manner.leave(
+        self.behavior.leave(
             wire,
-            self.pushed == self.out.len() || self.pushed >= self.manner.limit,
+            self.pushed == self.out.len() || self.pushed >= self.behavior.limit,
             random,
         );
     }
 
     fn finish(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) -> bool {
         let before = (self.pushed, wire.fetched());
-        self.manner.hurry();
+        self.behavior.hurry();
         self.push(wire, true, now_ms, random);
-        self.manner.fetch(wire, random);
+        self.behavior.fetch(wire, random);
         before != (self.pushed, wire.fetched())
     }
 
@@ -289,7 +289,7 @@ impl Guest for Client {
         }
         let wire = link.wire.borrow();
         check(&wire)?;
-        self.note(&wire, link, now_ms);
+        self.record_client_state(&wire, link, now_ms);
         let first = self.answered;
         self.read(&wire)?;
         let ended = wire.closed || wire.shutdown_ms.is_some();
@@ -331,7 +331,7 @@ impl Guest for Client {
     fn story(&self, link: &Link) -> String {
         let mut story = format!(
             "  h1 {:?} bursts {}: {}, from {}, answered {}, over {}\n",
-            self.manner,
+            self.behavior,
             self.bursts,
             progress(link, self.pushed, self.out.len()),
             self.from,

@@ -9,17 +9,17 @@ use engines::mux::{Event, SendAction, SendOptions};
 use sim::Random;
 
 use super::ledger::{Ledger, Part};
-use super::plan::{self, Accel, After, Plan, Wrong};
+use super::plan::{self, Accel, After, Plan, ServerFault};
+use super::protocol::ServerProtocol;
 use super::request::of_path;
 use super::server::record;
-use super::speaks::Speaks;
 
 /// The server's end of a connection with streams.
 pub(crate) struct Streams {
     engine: h2::Conn,
     /// Bytes that the engine has.
     read: usize,
-    asked: Vec<Asked>,
+    asked: Vec<RequestStream>,
     /// Numbers of all attempts of the connection.
     attempts: Vec<usize>,
     /// GOAWAY was sent.
@@ -28,7 +28,7 @@ pub(crate) struct Streams {
 }
 
 /// A request in progress.
-struct Asked {
+struct RequestStream {
     id: u32,
     attempt: usize,
     /// Bytes of its body that came.
@@ -43,7 +43,7 @@ struct Asked {
 
 /// Actions on the wire.
 #[derive(Default)]
-pub(crate) struct Acts {
+pub(crate) struct StreamActions {
     pub(crate) busy: bool,
     pub(crate) out: Vec<u8>,
     pub(crate) after: Option<After>,
@@ -85,7 +85,7 @@ impl Streams {
         times.filter(|at_ms| *at_ms > now_ms).min()
     }
 
-    /// All that was asked for may be lost: the connection is broken.
+    /// ServerConnections that was asked for may be lost: the connection is broken.
     pub(crate) fn breaks(&self, book: &mut Ledger) {
         for at in &self.attempts {
             match &mut book.attempts[*at].plan {
@@ -113,8 +113,8 @@ impl Streams {
         now_ms: u64,
         hurries: bool,
         random: &mut Random,
-    ) -> Result<Acts, String> {
-        let mut acts = Acts::default();
+    ) -> Result<StreamActions, String> {
+        let mut acts = StreamActions::default();
         self.engine.tick(now_ms);
         if came.len() > self.read {
             self.engine.receive(&came[self.read..]);
@@ -139,7 +139,7 @@ impl Streams {
         let some = random.within(0..self.asked.len().max(1));
         for at in (0..self.asked.len()).rev() {
             if hurries || at == some {
-                acts.busy |= self.say(at, book, now_ms, hurries, random, &mut acts.after);
+                acts.busy |= self.send_answer(at, book, now_ms, hurries, random, &mut acts.after);
             }
         }
         self.pump(book, now_ms);
@@ -199,7 +199,7 @@ impl Streams {
         let path = String::from_utf8_lossy(head.bytes(head.target)).into_owned();
         let (ask, part) = of_path(&path)?;
         let is_fresh = self.attempts.is_empty();
-        let attempt = record(book, (ask, part, Speaks::Http2), is_fresh, now_ms)?;
+        let attempt = record(book, (ask, part, ServerProtocol::Http2), is_fresh, now_ms)?;
         self.attempts.push(attempt);
         let asked = &book.asks[ask];
         let method = match part {
@@ -213,8 +213,15 @@ impl Streams {
         }
         self.engine.want_whole_body(id);
         let has_body = asked.has_body && !matches!(part, Part::Auth | Part::Copy);
-        let plan = plan::draw(attempt, asked, part, Speaks::Http2, self.calm, random);
-        self.asked.push(Asked {
+        let plan = plan::draw(
+            attempt,
+            asked,
+            part,
+            ServerProtocol::Http2,
+            self.calm,
+            random,
+        );
+        self.asked.push(RequestStream {
             id,
             attempt,
             body: 0,
@@ -250,7 +257,7 @@ impl Streams {
     }
 
     /// Says a piece of an answer; true if it did.
-    fn say(
+    fn send_answer(
         &mut self,
         at: usize,
         book: &mut Ledger,
@@ -264,27 +271,27 @@ impl Streams {
         let Some(plan) = &record.plan else {
             return false;
         };
-        if !asked.is_whole && !plan.early && record.said == 0 || now_ms < asked.due_ms {
+        if !asked.is_whole && !plan.early && record.sent == 0 || now_ms < asked.due_ms {
             return false;
         }
-        if record.said < plan.text.len() {
+        if record.sent < plan.text.len() {
             if let Some((pause, ms)) = plan.pause
-                && record.said >= pause
+                && record.sent >= pause
                 && !asked.paused
             {
                 asked.paused = true;
                 asked.due_ms = now_ms + ms;
                 return true;
             }
-            let left = plan.text.len() - record.said;
+            let left = plan.text.len() - record.sent;
             let len = if hurries { left } else { random.piece(left) };
             let len = match plan.pause {
-                Some((pause, _)) if !asked.paused && record.said < pause => {
-                    len.min(pause - record.said)
+                Some((pause, _)) if !asked.paused && record.sent < pause => {
+                    len.min(pause - record.sent)
                 }
                 _ => len,
             };
-            if record.said == 0 {
+            if record.sent == 0 {
                 if random.chance(100) {
                     self.engine.send_interim(asked.id, 103, None);
                 }
@@ -298,17 +305,17 @@ impl Streams {
                     options,
                 );
             }
-            record.said += len;
+            record.sent += len;
             self.engine.resume(asked.id);
             return true;
         }
         if !record.is_over {
             record.is_over = true;
-            match (plan.wrong, plan.after) {
-                (Wrong::Connection, _) => *after = Some(After::Reset),
+            match (plan.fault, plan.after) {
+                (ServerFault::Connection, _) => *after = Some(After::Reset),
                 (_, After::Reset) => {
                     let id = asked.id;
-                    if record.said == 0 || !self.engine.break_off(id, INTERNAL_ERROR) {
+                    if record.sent == 0 || !self.engine.break_off(id, INTERNAL_ERROR) {
                         self.engine.reset(id, INTERNAL_ERROR);
                     }
                     self.asked.remove(at);
@@ -318,7 +325,7 @@ impl Streams {
             }
             return true;
         }
-        let is_answered = record.said >= plan.whole_at && asked.is_whole;
+        let is_answered = record.sent >= plan.whole_at && asked.is_whole;
         if is_answered && asked.ended {
             self.asked.remove(at);
             return true;
@@ -330,14 +337,14 @@ impl Streams {
     fn pump(&mut self, book: &Ledger, now_ms: u64) {
         loop {
             match self.engine.advance(u64::MAX, now_ms) {
-                SendAction::Body(id) => self.give(id, book),
+                SendAction::Body(id) => self.send_body(id, book),
                 SendAction::Sent { .. } => {}
                 SendAction::Nothing => return,
             }
         }
     }
 
-    fn give(&mut self, id: u32, book: &Ledger) {
+    fn send_body(&mut self, id: u32, book: &Ledger) {
         let Some(asked) = self.asked.iter_mut().find(|asked| asked.id == id) else {
             return self.engine.stall(id);
         };
@@ -345,15 +352,15 @@ impl Streams {
         let Some(plan) = &record.plan else {
             return self.engine.stall(id);
         };
-        let said = record
-            .said
+        let sent = record
+            .sent
             .saturating_sub(plan.head_at)
             .min(plan.body.len());
-        if asked.given < said {
-            let piece = plan.body[asked.given..said].to_vec();
-            asked.given = said;
+        if asked.given < sent {
+            let piece = plan.body[asked.given..sent].to_vec();
+            asked.given = sent;
             self.engine.send_data(id, Chunk::Owned(piece));
-        } else if record.said >= plan.whole_at {
+        } else if record.sent >= plan.whole_at {
             asked.ended = true;
             self.engine.send_end(id, None);
         } else {
@@ -376,13 +383,13 @@ fn head((ask, number): (usize, usize), plan: &Plan, random: &mut Random) -> Resp
         Accel::Inner => head.push(b"x-accel-redirect", format!("/inner/{ask}").as_bytes()),
     }
     let is_bare = plan.whole_at == plan.head_at;
-    let len = match plan.wrong {
-        Wrong::Length => plan.body.len() as u64 + 7,
+    let len = match plan.fault {
+        ServerFault::Length => plan.body.len() as u64 + 7,
         _ => plan.body.len() as u64,
     };
     head.body = match is_bare {
         true => BodyLength::None,
-        false if plan.wrong == Wrong::Length || random.chance(500) => {
+        false if plan.fault == ServerFault::Length || random.chance(500) => {
             head.push(b"content-length", len.to_string().as_bytes());
             BodyLength::Length(len)
         }
@@ -416,14 +423,14 @@ pub(crate) fn encode(plan: &mut Plan, spoiled: bool, random: &mut Random) {
             plan.after = *random.pick(&[After::Reset, After::Silent]);
         }
         5 if !is_bare => {
-            (plan.wrong, plan.bad) = (Wrong::Length, true);
+            (plan.fault, plan.bad) = (ServerFault::Length, true);
             plan.after = After::Keep;
         }
         6 => {
             let cut = random.within(0..plan.text.len());
             plan.text.truncate(cut);
             (plan.bad, plan.bad_head) = (cut < enough_at, cut == 0);
-            (plan.wrong, plan.after) = (Wrong::Connection, After::Reset);
+            (plan.fault, plan.after) = (ServerFault::Connection, After::Reset);
         }
         _ => plan.after = After::Leave,
     }

@@ -5,16 +5,16 @@ use std::rc::Rc;
 
 use sim::Random;
 
-use super::places::{LocationSpec, PLACES};
+use super::locations::{LOCATIONS, LocationSpec};
 use super::plan::{After, Plan};
+use super::protocol::ServerProtocol;
 use super::site::{LEAST_MS, STREAM_PLACES};
-use super::speaks::Speaks;
 
 /// Request of a client.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct ClientRequest {
     pub(crate) id: usize,
-    pub(crate) place: usize,
+    pub(crate) location: usize,
     pub(crate) method: &'static str,
     /// Its body; where it asks for an upgrade, what it sends through the tunnel.
     pub(crate) body: Rc<[u8]>,
@@ -23,28 +23,32 @@ pub(crate) struct Ask {
     pub(crate) gzip: bool,
     /// When its first byte was sent.
     pub(crate) begun_ms: u64,
-    /// All of it was sent, and the client waits as it should.
+    /// ServerConnections of it was sent, and the client waits as it should.
     pub(crate) is_sent: bool,
     /// The client has ended, reset or cancelled, or does not read.
     pub(crate) spoiled: bool,
 }
 
-impl Ask {
-    pub(crate) fn place(&self) -> &'static LocationSpec {
-        &PLACES[self.place]
+impl ClientRequest {
+    pub(crate) fn location(&self) -> &'static LocationSpec {
+        &LOCATIONS[self.location]
     }
 
     /// To how many servers it may be sent over new connections; for memcached each time with others, then alone.
-    pub(crate) fn tries(&self, part: Part, speaks: Speaks) -> usize {
-        let each = if speaks == Speaks::Memcached { 2 } else { 1 };
+    pub(crate) fn tries(&self, part: Part, protocol: ServerProtocol) -> usize {
+        let each = if protocol == ServerProtocol::Memcached {
+            2
+        } else {
+            1
+        };
         match part {
-            Part::Whole => each * self.place().tries,
+            Part::Whole => each * self.location().tries,
             _ => 1,
         }
     }
 
     pub(crate) fn path(&self) -> String {
-        format!("/{}/{}", self.place().name, self.id)
+        format!("/{}/{}", self.location().name, self.id)
     }
 
     pub(crate) fn is_head(&self) -> bool {
@@ -56,7 +60,7 @@ impl Ask {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
-    /// Behind `X-Accel-Redirect`.
+    /// UpstreamServers `X-Accel-Redirect`.
     Inner,
     /// Whether the request may pass.
     Auth,
@@ -69,7 +73,7 @@ pub(crate) enum Part {
 pub(crate) struct Attempt {
     pub(crate) ask: usize,
     pub(crate) part: Part,
-    pub(crate) speaks: Speaks,
+    pub(crate) protocol: ServerProtocol,
     /// The first one of its connection.
     pub(crate) is_fresh: bool,
     pub(crate) begun_ms: u64,
@@ -78,7 +82,7 @@ pub(crate) struct Attempt {
     /// It was sent behind one whose answer is wrong: its own need not be believed.
     pub(crate) is_behind_wrong: bool,
     /// Bytes of the answer that were sent, and whether what follows was done.
-    pub(crate) said: usize,
+    pub(crate) sent: usize,
     pub(crate) is_over: bool,
 }
 
@@ -87,27 +91,28 @@ impl Attempt {
     pub(crate) fn may_be_whole(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| {
             let ended = !plan.until_close || self.is_over;
-            !plan.bad && self.said >= plan.enough_at.unwrap_or(plan.whole_at) && ended
+            !plan.bad && self.sent >= plan.enough_at.unwrap_or(plan.whole_at) && ended
         })
     }
 
     /// Whether the answer must reach the client whole, were it the last.
     pub(crate) fn is_sound(&self) -> bool {
-        let is_sound = |plan: &Plan| plan.is_sound() && self.said >= plan.whole_at;
+        let is_sound = |plan: &Plan| plan.is_sound() && self.sent >= plan.whole_at;
         self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
     }
 
     /// Whether the answer is not what the protocol says, so that what follows it on the connection need not be believed.
     pub(crate) fn is_wrong(&self) -> bool {
         let is_wrong = |plan: &Plan| plan.bad || plan.whole_at != plan.text.len();
-        let spoken = self.speaks == Speaks::Memcached && self.plan.as_ref().is_some_and(is_wrong);
+        let spoken =
+            self.protocol == ServerProtocol::Memcached && self.plan.as_ref().is_some_and(is_wrong);
         self.is_behind_wrong || spoken
     }
 
     /// Whether the server passes over the request of a pipeline, and answers those behind it.
     pub(crate) fn is_left_out(&self) -> bool {
         let is_silent = |plan: &Plan| plan.text.is_empty() && plan.after == After::Silent;
-        let is_pipelined = self.speaks == Speaks::Memcached;
+        let is_pipelined = self.protocol == ServerProtocol::Memcached;
         is_pipelined && self.plan.as_ref().is_some_and(is_silent)
     }
 
@@ -116,7 +121,7 @@ impl Attempt {
     pub(crate) fn may_fail_late(&self, now_ms: u64) -> bool {
         let is_late = now_ms >= self.begun_ms + LEAST_MS;
         let fails = |plan: &Plan| {
-            let ends = plan.is_sound() && (self.said >= plan.whole_at || !is_late);
+            let ends = plan.is_sound() && (self.sent >= plan.whole_at || !is_late);
             plan.enough_at.is_some() && !ends
         };
         self.may_be_whole() && self.plan.as_ref().is_some_and(fails)
@@ -124,15 +129,15 @@ impl Attempt {
 
     /// Whether the head of an answer was sent whole.
     pub(crate) fn has_head(&self) -> bool {
-        let said = |plan: &Plan| !plan.bad_head && self.said >= plan.head_at;
-        self.plan.as_ref().is_some_and(said)
+        let sent = |plan: &Plan| !plan.bad_head && self.sent >= plan.head_at;
+        self.plan.as_ref().is_some_and(sent)
     }
 }
 
 /// The account of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
-    pub(crate) asks: Vec<Ask>,
+    pub(crate) asks: Vec<ClientRequest>,
     pub(crate) attempts: Vec<Attempt>,
     /// Requests that were sent to servers that had closed, and when.
     pub(crate) lost: Vec<(usize, u64)>,
@@ -140,8 +145,8 @@ pub(crate) struct Ledger {
     pub(crate) unconnected: usize,
     /// Connections that are not established yet.
     pub(crate) pending: usize,
-    /// All requests are of one kind, so that many share a connection.
-    pub(crate) only: Option<Speaks>,
+    /// ServerConnections requests are of one kind, so that many share a connection.
+    pub(crate) only: Option<ServerProtocol>,
     /// Requests that came together with others on a connection.
     pub(crate) pipelined: usize,
     /// The most requests that were in progress on one connection.
@@ -156,15 +161,17 @@ impl Ledger {
     /// A request of any kind.
     pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
         let id = self.asks.len();
-        let place = match self.only {
-            Some(Speaks::Memcached) => PLACES.len() - 1 - usize::from(random.chance(600)),
-            Some(_) => PLACES.len() - 3 - random.within(0..STREAM_PLACES),
-            None => random.within(0..PLACES.len()),
+        let location = match self.only {
+            Some(ServerProtocol::Memcached) => {
+                LOCATIONS.len() - 1 - usize::from(random.chance(600))
+            }
+            Some(_) => LOCATIONS.len() - 3 - random.within(0..STREAM_PLACES),
+            None => random.within(0..LOCATIONS.len()),
         };
-        let upgrade = PLACES[place].upgrades && random.chance(700);
+        let upgrade = LOCATIONS[location].upgrades && random.chance(700);
         let method = match random.below(10) {
             _ if upgrade => "GET",
-            6.. if PLACES[place].reads_only => "HEAD",
+            6.. if LOCATIONS[location].reads_only => "HEAD",
             0..5 => "GET",
             5 => "HEAD",
             6 => "PUT",
@@ -180,9 +187,9 @@ impl Ledger {
             _ => 1,
         };
         let len = if has_body || upgrade { len } else { 0 };
-        self.asks.push(Ask {
+        self.asks.push(ClientRequest {
             id,
-            place,
+            location,
             method,
             body: bytes(id * 2, len),
             has_body,

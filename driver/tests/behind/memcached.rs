@@ -2,9 +2,9 @@
 
 use sim::Random;
 
-use super::ledger::{Ask, bytes};
-use super::plan::{Accel, After, Plan, Wrong, whole};
-use super::speaks::{Params, find};
+use super::ledger::{ClientRequest, bytes};
+use super::plan::{Accel, After, Plan, ServerFault, whole};
+use super::protocol::{Params, find};
 
 /// How long the command of a request is, once it is there; it has no parameters.
 ///
@@ -20,7 +20,7 @@ pub(crate) fn params(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
 }
 
 /// The value of the key that is asked for, or none.
-pub(crate) fn answer(number: usize, ask: &Ask, random: &mut Random) -> Plan {
+pub(crate) fn answer(number: usize, ask: &ClientRequest, random: &mut Random) -> Plan {
     let status = if random.chance(150) { 404 } else { 200 };
     let len = match random.below(8) {
         _ if status == 404 => 0,
@@ -60,12 +60,12 @@ pub(crate) fn answer(number: usize, ask: &Ask, random: &mut Random) -> Plan {
             1 => After::End,
             _ => After::Keep,
         },
-        wrong: Wrong::No,
+        fault: ServerFault::No,
     }
 }
 
 /// Something goes wrong.
-pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &Ask, random: &mut Random) {
+pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &ClientRequest, random: &mut Random) {
     let enough_at = plan.enough_at.unwrap_or(plan.whole_at);
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];
     match random.below(8) {

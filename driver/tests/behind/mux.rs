@@ -5,12 +5,12 @@ use engines::{h2, spdy};
 use sim::{Link, Random, Wire};
 
 use super::ledger::Book;
-use super::run::{Guest, Manner, check, progress};
-use super::speaks::Speaks as Behind;
-use super::verdict::{End, Got};
+use super::protocol::ServerProtocol;
+use super::response_checks::{End, ReceivedResponse};
+use super::run::{Behavior, SimClient, check, progress};
 
 /// Operations of clients of both protocols.
-pub(crate) trait Speaks {
+pub(crate) trait MuxClient {
     fn begin(random: &mut Random) -> Self;
     fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, SendError>;
     fn send(&mut self, id: u32, bytes: &[u8], ended: bool);
@@ -22,9 +22,9 @@ pub(crate) trait Speaks {
     const NAMES: [&'static str; 4];
 }
 
-macro_rules! speaks {
+macro_rules! mux_client {
     ($kind:ty, $new:expr, $names:expr) => {
-        impl Speaks for $kind {
+        impl MuxClient for $kind {
             const NAMES: [&'static str; 4] = $names;
             fn begin(random: &mut Random) -> Self {
                 #[allow(clippy::redundant_closure_call, reason = "one for each protocol")]
@@ -60,7 +60,7 @@ macro_rules! speaks {
     };
 }
 
-speaks!(
+mux_client!(
     h2::Client,
     |random: &mut Random| h2::Client::new(
         h2::Settings {
@@ -72,7 +72,7 @@ speaks!(
     ),
     [":method", ":scheme", ":authority", ":path"]
 );
-speaks!(
+mux_client!(
     spdy::Client,
     |random: &mut Random| spdy::Client::new(
         spdy::Settings {
@@ -87,9 +87,9 @@ speaks!(
 );
 
 pub(crate) struct Client<S> {
-    manner: Manner,
+    behavior: Behavior,
     book: Book,
-    speaker: S,
+    engine: S,
     left: usize,
     streams: Vec<Stream>,
     out: Vec<u8>,
@@ -106,19 +106,19 @@ struct Stream {
     sent: Option<usize>,
     /// Messages of the client until its end.
     end: usize,
-    got: Got,
+    got: ReceivedResponse,
     cancelled: bool,
     is_checked: bool,
     /// It was not begun by the server.
     refused: bool,
 }
 
-impl<S: Speaks> Client<S> {
-    pub(crate) fn new(manner: Manner, book: &Book, random: &mut Random) -> Self {
+impl<S: MuxClient> Client<S> {
+    pub(crate) fn new(behavior: Behavior, book: &Book, random: &mut Random) -> Self {
         let mut client = Self {
-            manner,
+            behavior,
             book: Book::clone(book),
-            speaker: S::begin(random),
+            engine: S::begin(random),
             left: match book.borrow().only {
                 Some(_) => random.within(1..40),
                 None => random.within(1..12),
@@ -130,14 +130,14 @@ impl<S: Speaks> Client<S> {
             answered: 0,
             closed: false,
         };
-        client.speaker.transmit(&mut client.out);
+        client.engine.transmit(&mut client.out);
         client
     }
 
     /// Begins a request; if all are of one kind, several, so that they share a connection.
     fn open(&mut self, now_ms: u64, random: &mut Random) {
         let count = match self.book.borrow().only {
-            Some(Behind::Memcached) => random.within(1..10),
+            Some(ServerProtocol::Memcached) => random.within(1..10),
             Some(_) => random.within(1..36),
             None => 1,
         };
@@ -177,7 +177,7 @@ impl<S: Speaks> Client<S> {
             fields.push(("content-length".to_owned(), ask.body.len().to_string()));
         }
         let ended = !ask.has_body;
-        let Ok(id) = self.speaker.request(&fields, ended) else {
+        let Ok(id) = self.engine.request(&fields, ended) else {
             self.left = 0;
             book.asks[number].spoiled = true;
             return;
@@ -187,7 +187,7 @@ impl<S: Speaks> Client<S> {
             ask: number,
             sent: (!ended).then_some(0),
             end: usize::MAX,
-            got: Got::default(),
+            got: ReceivedResponse::default(),
             cancelled: false,
             is_checked: false,
             refused: false,
@@ -207,18 +207,18 @@ impl<S: Speaks> Client<S> {
         let left = body.len() - sent;
         let len = if all { left } else { random.piece(left) };
         let ended = len == left && (all || random.chance(700));
-        self.speaker.send(stream.id, &body[sent..sent + len], ended);
+        self.engine.send(stream.id, &body[sent..sent + len], ended);
         stream.sent = (!ended).then_some(sent + len);
     }
 
     fn push(&mut self, wire: &mut Wire, all: bool, random: &mut Random) {
-        self.speaker.transmit(&mut self.out);
+        self.engine.transmit(&mut self.out);
         for stream in &mut self.streams {
             if stream.end == usize::MAX && stream.sent.is_none() {
                 stream.end = self.out.len();
             }
         }
-        let there = self.out.len().min(self.manner.limit);
+        let there = self.out.len().min(self.behavior.limit);
         let Some(left) = there.checked_sub(self.pushed).filter(|left| *left > 0) else {
             return;
         };
@@ -228,8 +228,8 @@ impl<S: Speaks> Client<S> {
         self.pushed += len;
     }
 
-    fn hear(&mut self) -> Result<(), String> {
-        while let Some(event) = self.speaker.event() {
+    fn receive_events(&mut self) -> Result<(), String> {
+        while let Some(event) = self.engine.event() {
             let stream = match &event {
                 Event::Head { stream, .. }
                 | Event::Data { stream, .. }
@@ -263,7 +263,7 @@ impl<S: Speaks> Client<S> {
                 }
                 Event::Data { bytes, .. } => {
                     stream.got.body.extend_from_slice(&bytes);
-                    self.speaker.consumed(stream.id, bytes.len() as u64);
+                    self.engine.consumed(stream.id, bytes.len() as u64);
                 }
                 Event::Trailers { .. } => stream.got.trailers += 1,
                 Event::End { .. } => {
@@ -285,7 +285,7 @@ impl<S: Speaks> Client<S> {
     }
 }
 
-impl<S: Speaks> Guest for Client<S> {
+impl<S: MuxClient> SimClient for Client<S> {
     fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) {
         match random.below(10) {
             0..2 => self.open(now_ms, random),
@@ -296,26 +296,26 @@ impl<S: Speaks> Guest for Client<S> {
             5 if !self.streams.is_empty() && random.chance(60) => {
                 let at = random.within(0..self.streams.len());
                 let stream = &mut self.streams[at];
-                self.speaker.cancel(stream.id);
+                self.engine.cancel(stream.id);
                 stream.cancelled = true;
             }
-            6 => self.manner.fetch(wire, random),
+            6 => self.behavior.fetch(wire, random),
             _ => self.push(wire, false, random),
         }
         let done =
-            self.left == 0 && self.pushed == self.out.len() || self.pushed >= self.manner.limit;
-        self.manner.leave(wire, done, random);
+            self.left == 0 && self.pushed == self.out.len() || self.pushed >= self.behavior.limit;
+        self.behavior.leave(wire, done, random);
     }
 
     fn finish(&mut self, wire: &mut Wire, _: u64, random: &mut Random) -> bool {
         let before = (self.pushed, wire.fetched());
-        self.manner.hurry();
+        self.behavior.hurry();
         self.left = 0;
         for at in 0..self.streams.len() {
             self.upload(at, true, random);
         }
         self.push(wire, true, random);
-        self.manner.fetch(wire, random);
+        self.behavior.fetch(wire, random);
         before != (self.pushed, wire.fetched())
     }
 
@@ -325,7 +325,7 @@ impl<S: Speaks> Guest for Client<S> {
         }
         let wire = link.wire.borrow();
         check(&wire)?;
-        self.speaker.receive(&wire.sent()[self.received..]);
+        self.engine.receive(&wire.sent()[self.received..]);
         self.received = wire.sent().len();
         self.closed = wire.closed;
         // Its time for reading was over, which takes all streams along.
@@ -333,7 +333,7 @@ impl<S: Speaks> Guest for Client<S> {
         let gone = stuck
             || wire.is_ended()
             || wire.is_reset()
-            || self.manner.is_stalled()
+            || self.behavior.is_stalled()
             || link.swept.is_some()
             || link.lost;
         {
@@ -344,7 +344,7 @@ impl<S: Speaks> Guest for Client<S> {
                 ask.spoiled |= gone || stream.cancelled;
             }
         }
-        self.hear()?;
+        self.receive_events()?;
         let drained_at = link.drained_at.is_some();
         for stream in &mut self.streams {
             if self.closed && stream.got.end == End::Open {
@@ -388,7 +388,7 @@ impl<S: Speaks> Guest for Client<S> {
         let mut story = format!(
             "  {} {:?}: {}\n",
             S::NAMES[2],
-            self.manner,
+            self.behavior,
             progress(link, self.pushed, self.out.len())
         );
         for stream in &self.streams {

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use sim::Random;
 
-use super::ledger::{Ask, Part, bytes};
-use super::speaks::Speaks;
+use super::ledger::{ClientRequest, Part, bytes};
+use super::protocol::ServerProtocol;
 use super::{fastcgi, h2, memcached};
 
 /// Action of a server after its answer.
@@ -27,7 +27,7 @@ pub(crate) enum After {
 pub(crate) struct Plan {
     pub(crate) status: u16,
     pub(crate) body: Rc<[u8]>,
-    /// All that is sent.
+    /// ServerConnections that is sent.
     pub(crate) text: Vec<u8>,
     /// Where in the text the final head ends, and where the answer is complete.
     pub(crate) head_at: usize,
@@ -47,12 +47,12 @@ pub(crate) struct Plan {
     pub(crate) late_ms: u64,
     pub(crate) pause: Option<(usize, u64)>,
     pub(crate) after: After,
-    pub(crate) wrong: Wrong,
+    pub(crate) fault: ServerFault,
 }
 
 /// Fault of an answer of HTTP/2 that its bytes do not show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wrong {
+pub(crate) enum ServerFault {
     No,
     /// More is announced than comes.
     Length,
@@ -87,7 +87,7 @@ impl Plan {
             late_ms: 0,
             pause: None,
             after,
-            wrong: Wrong::No,
+            fault: ServerFault::No,
         }
     }
 
@@ -109,22 +109,22 @@ enum Framing {
 /// Answer of a server to a request. A calm one is well-behaved.
 pub(crate) fn draw(
     number: usize,
-    ask: &Ask,
+    ask: &ClientRequest,
     part: Part,
-    speaks: Speaks,
+    protocol: ServerProtocol,
     calm: bool,
     random: &mut Random,
 ) -> Plan {
-    let mut plan = match speaks {
-        Speaks::Memcached => memcached::answer(number, ask, random),
-        _ => answer(number, ask, part, speaks, random),
+    let mut plan = match protocol {
+        ServerProtocol::Memcached => memcached::answer(number, ask, random),
+        _ => answer(number, ask, part, protocol, random),
     };
     let spoiled = !calm && random.chance(350);
-    match speaks {
-        Speaks::FastCgi => fastcgi::encode(&mut plan, ask, spoiled, random),
-        Speaks::Http2 => h2::encode(&mut plan, spoiled, random),
-        Speaks::Memcached if spoiled => memcached::spoil(&mut plan, number, ask, random),
-        _ if spoiled => spoil(&mut plan, ask, speaks, random),
+    match protocol {
+        ServerProtocol::FastCgi => fastcgi::encode(&mut plan, ask, spoiled, random),
+        ServerProtocol::Http2 => h2::encode(&mut plan, spoiled, random),
+        ServerProtocol::Memcached if spoiled => memcached::spoil(&mut plan, number, ask, random),
+        _ if spoiled => spoil(&mut plan, ask, protocol, random),
         _ => {}
     }
     if random.chance(200) {
@@ -140,8 +140,14 @@ pub(crate) fn draw(
     plan
 }
 
-fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Random) -> Plan {
-    let is_http = speaks == Speaks::Http;
+fn answer(
+    number: usize,
+    ask: &ClientRequest,
+    part: Part,
+    protocol: ServerProtocol,
+    random: &mut Random,
+) -> Plan {
+    let is_http = protocol == ServerProtocol::Http;
     let tunnel = ask.upgrade && part == Part::Whole && random.chance(700);
     let accel = match random.below(20) {
         0 if is_plain(ask, part) => Accel::File,
@@ -180,7 +186,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
     };
     let mut head = match is_http {
         true => format!("HTTP/1.1 {status} Some Reason\r\n"),
-        false => cgi_status(status, speaks, random),
+        false => cgi_status(status, protocol, random),
     };
     head += &format!("X-Answer: {number}\r\nContent-Type: text/plain\r\n");
     match accel {
@@ -188,7 +194,8 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         Accel::File => head += "X-Accel-Redirect: /file\r\n",
         Accel::Inner => head += &format!("X-Accel-Redirect: /inner/{}\r\n", ask.id),
     }
-    let is_ended = bare || tunnel || matches!(speaks, Speaks::FastCgi | Speaks::Http2);
+    let is_ended =
+        bare || tunnel || matches!(protocol, ServerProtocol::FastCgi | ServerProtocol::Http2);
     let until_close = framing == Framing::Close && !is_ended;
     let mut after = match random.below(10) {
         0 => After::Leave,
@@ -242,7 +249,7 @@ fn answer(number: usize, ask: &Ask, part: Part, speaks: Speaks, random: &mut Ran
         late_ms: 0,
         pause: None,
         after,
-        wrong: Wrong::No,
+        fault: ServerFault::No,
     }
 }
 
@@ -259,9 +266,9 @@ fn interims(random: &mut Random) -> Vec<u8> {
 }
 
 /// How a head of CGI says its status.
-fn cgi_status(status: u16, speaks: Speaks, random: &mut Random) -> String {
+fn cgi_status(status: u16, protocol: ServerProtocol, random: &mut Random) -> String {
     match random.below(6) {
-        0 | 1 if speaks == Speaks::FastCgi => format!("Status: {status} Some Reason\r\n"),
+        0 | 1 if protocol == ServerProtocol::FastCgi => format!("Status: {status} Some Reason\r\n"),
         0 => format!("HTTP/1.1 {status} Some Reason\r\n"),
         1 => format!("HTTP/2.0 {status} Some Reason\r\n"),
         2 => format!("Status: {status}\r\n"),
@@ -271,8 +278,8 @@ fn cgi_status(status: u16, speaks: Speaks, random: &mut Random) -> String {
 }
 
 /// Whether its answer may send the request elsewhere.
-fn is_plain(ask: &Ask, part: Part) -> bool {
-    part == Part::Whole && !ask.has_body && !ask.upgrade && !ask.place().intercepts
+fn is_plain(ask: &ClientRequest, part: Part) -> bool {
+    part == Part::Whole && !ask.has_body && !ask.upgrade && !ask.location().intercepts
 }
 
 fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) {
@@ -292,7 +299,7 @@ fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) 
 }
 
 /// Something goes wrong.
-fn spoil(plan: &mut Plan, ask: &Ask, speaks: Speaks, random: &mut Random) {
+fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random: &mut Random) {
     let cut = match random.below(4) {
         0 => 0,
         1 => random.within(0..plan.head_at),
@@ -356,7 +363,7 @@ fn spoil(plan: &mut Plan, ask: &Ask, speaks: Speaks, random: &mut Random) {
                 whole(plan, line.as_bytes().to_vec());
             }
         }
-        _ if speaks != Speaks::Http => {
+        _ if protocol != ServerProtocol::Http => {
             let head = *random.pick(&[
                 "Status: 200 OK\r\nStatus: 200 OK\r\n\r\nx",
                 "Status: 103 Early Hints\r\n\r\nStatus: 200 OK\r\n\r\nx",

@@ -2,12 +2,12 @@
 
 use super::fastcgi;
 use super::ledger::Part;
-use super::speaks::{Params, Speaks, find};
+use super::protocol::{Params, ServerProtocol, find};
 
 /// The request that is read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    speaks: Speaks,
+    protocol: ServerProtocol,
     /// Where it begins in what came, and where its head and all of it ends.
     from: usize,
     pub(crate) head_end: Option<usize>,
@@ -34,9 +34,9 @@ enum Framing {
 }
 
 impl Reader {
-    pub(crate) fn new(speaks: Speaks) -> Self {
+    pub(crate) fn new(protocol: ServerProtocol) -> Self {
         Self {
-            speaks,
+            protocol,
             ..Self::default()
         }
     }
@@ -46,7 +46,7 @@ impl Reader {
     /// # Errors
     /// The request belongs to no client.
     pub(crate) fn begins(&self, came: &[u8]) -> Result<Option<(usize, Part)>, String> {
-        name(self.speaks, &came[self.from..])
+        name(self.protocol, &came[self.from..])
     }
 
     /// Whether anything has come of it.
@@ -58,7 +58,7 @@ impl Reader {
     pub(crate) fn next(&mut self) {
         let from = self.end.unwrap_or(self.at);
         *self = Self {
-            speaks: self.speaks,
+            protocol: self.protocol,
             from,
             at: from,
             ..Self::default()
@@ -76,8 +76,8 @@ impl Reader {
     /// # Errors
     /// A description of the error.
     pub(crate) fn read(&mut self, came: &[u8], id: usize) -> Result<(), String> {
-        if self.head_end.is_none() && self.speaks != Speaks::Http {
-            let Some((params, len)) = self.speaks.params(&came[self.from..])? else {
+        if self.head_end.is_none() && self.protocol != ServerProtocol::Http {
+            let Some((params, len)) = self.protocol.params(&came[self.from..])? else {
                 return Ok(());
             };
             self.at = self.from + len;
@@ -143,7 +143,7 @@ impl Reader {
             }
         }
         if hosts != 1 || ids != [id.to_string()] || framings.len() > 1 {
-            return Err(format!("a head with the wrong fields: {text:?}"));
+            return Err(format!("a head with the fault fields: {text:?}"));
         }
         self.framing = framings.pop().unwrap_or_default();
         Ok(())
@@ -151,7 +151,7 @@ impl Reader {
 
     /// Takes the parameters of a request, each of which stands once.
     fn params(&mut self, params: &Params, id: usize) -> Result<(), String> {
-        if self.speaks == Speaks::Memcached {
+        if self.protocol == ServerProtocol::Memcached {
             self.keep = true;
             return Ok(());
         }
@@ -171,7 +171,7 @@ impl Reader {
             "" => Framing::None,
             length => Framing::Length(length.parse().map_err(|_| format!("length {length:?}"))?),
         };
-        if self.speaks == Speaks::FastCgi {
+        if self.protocol == ServerProtocol::FastCgi {
             self.framing = Framing::Records;
             self.keep = one("keep")? == "1";
         }
@@ -223,8 +223,11 @@ impl Reader {
 ///
 /// # Errors
 /// It names none.
-pub(crate) fn name(speaks: Speaks, bytes: &[u8]) -> Result<Option<(usize, Part)>, String> {
-    let Some(target) = speaks.target(bytes) else {
+pub(crate) fn name(
+    protocol: ServerProtocol,
+    bytes: &[u8],
+) -> Result<Option<(usize, Part)>, String> {
+    let Some(target) = protocol.target(bytes) else {
         return Ok(None);
     };
     of_path(&String::from_utf8_lossy(target)).map(Some)

@@ -13,12 +13,12 @@ use super::copies;
 use super::h1;
 use super::ledger::{Attempt, Book};
 use super::mux;
-use super::server::Behind;
+use super::protocol::ServerProtocol;
+use super::server::UpstreamServers;
 use super::site::{CONFS, PORTS, Site};
-use super::speaks::Speaks;
 
 /// A client.
-pub(crate) trait Guest {
+pub(crate) trait SimClient {
     /// Does one thing.
     fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random);
     /// Does all that it ever will, now; true if that was anything.
@@ -58,7 +58,7 @@ pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Manner {
+pub(crate) struct Behavior {
     /// It sends no more bytes than this.
     pub(crate) limit: usize,
     reading: Reading,
@@ -72,7 +72,7 @@ enum Ending {
     Reset,
 }
 
-impl Manner {
+impl Behavior {
     fn new(calm: bool, random: &mut Random) -> Self {
         let reading = Reading::drawn(12, if calm { 0 } else { 5000 }, random);
         let ending = match random.below(20) {
@@ -159,8 +159,8 @@ struct Run<'a> {
     random: Random,
     world: World,
     book: Book,
-    behind: Behind,
-    clients: Vec<(usize, Box<dyn Guest>)>,
+    behind: UpstreamServers,
+    clients: Vec<(usize, Box<dyn SimClient>)>,
     clients_max: usize,
     lives: Vec<Weak<LocalHttp>>,
     quitting: bool,
@@ -182,11 +182,11 @@ impl<'a> Run<'a> {
         let mut world = World::new(generation, random.fork(), 4_000_000_000_000, scratch);
         let book = Book::default();
         book.borrow_mut().only = match seed % ALIKE_ONE_IN {
-            0 => Some(Speaks::Memcached),
-            1 => Some(Speaks::Http2),
+            0 => Some(ServerProtocol::Memcached),
+            1 => Some(ServerProtocol::Http2),
             _ => None,
         };
-        let behind = Behind::new(&book, &world.hands, &site.tls, random.fork());
+        let behind = UpstreamServers::new(&book, &world.hands, &site.tls, random.fork());
         behind.0.borrow_mut().faults = faults(&mut random);
         world.piece = *random.pick(&[1, 2, 3, 10, 64, usize::MAX]);
         world.shared.net.servers = Some(Box::new(behind.clone()));
@@ -260,12 +260,12 @@ impl<'a> Run<'a> {
         );
         let port = random.within(0..PORTS);
         let calm = self.behind.0.borrow().calm;
-        let manner = Manner::new(calm, random);
+        let behavior = Behavior::new(calm, random);
         let book = &self.book;
-        let guest: Box<dyn Guest> = match random.below(2) {
-            0 => Box::new(h1::Client::new(manner, book, random)),
-            _ if port == 0 => Box::new(mux::Client::<h2::Client>::new(manner, book, random)),
-            _ => Box::new(mux::Client::<spdy::Client>::new(manner, book, random)),
+        let guest: Box<dyn SimClient> = match random.below(2) {
+            0 => Box::new(h1::Client::new(behavior, book, random)),
+            _ if port == 0 => Box::new(mux::Client::<h2::Client>::new(behavior, book, random)),
+            _ => Box::new(mux::Client::<spdy::Client>::new(behavior, book, random)),
         };
         let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_000)));
         let link = self.world.accept(wire, port, peer);
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// All do what they have left, without faults; then time goes from deadline to deadline until all is closed.
+    /// ServerConnections do what they have left, without faults; then time goes from deadline to deadline until all is closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
             link.wire.borrow_mut().behave(WIND_UP_CAPACITY);
@@ -442,14 +442,14 @@ impl<'a> Run<'a> {
             tally.attempts = book.attempts.len() as u64;
             tally.reused = book.attempts.iter().filter(|a| !a.is_fresh).count() as u64;
             let sound = || book.attempts.iter().filter(|a| a.is_sound());
-            let spoken = |speaks| sound().filter(|a| a.speaks == speaks).count() as u64;
+            let spoken = |protocol| sound().filter(|a| a.protocol == protocol).count() as u64;
             tally.sound = sound().count() as u64;
-            tally.sound_scgi = spoken(Speaks::Scgi);
-            tally.sound_uwsgi = spoken(Speaks::Uwsgi);
-            tally.sound_fastcgi = spoken(Speaks::FastCgi);
-            tally.sound_memcached = spoken(Speaks::Memcached);
-            tally.sound_streams = spoken(Speaks::Http2);
-            let is_tls = |a: &&Attempt| book.asks[a.ask].place().name.contains("tls");
+            tally.sound_scgi = spoken(ServerProtocol::Scgi);
+            tally.sound_uwsgi = spoken(ServerProtocol::Uwsgi);
+            tally.sound_fastcgi = spoken(ServerProtocol::FastCgi);
+            tally.sound_memcached = spoken(ServerProtocol::Memcached);
+            tally.sound_streams = spoken(ServerProtocol::Http2);
+            let is_tls = |a: &&Attempt| book.asks[a.ask].location().name.contains("tls");
             tally.sound_tls = sound().filter(is_tls).count() as u64;
             tally.streams_at_once = book.streams_at_once as u64;
             tally.pipelined = book.pipelined as u64;

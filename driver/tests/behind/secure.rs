@@ -66,7 +66,7 @@ pub(crate) struct Secure {
     config: Arc<Config>,
     /// Bytes of the wire that were decrypted.
     read: usize,
-    /// All plaintext that came.
+    /// ServerConnections plaintext that came.
     pub(crate) came: Vec<u8>,
     /// Plaintext that waits for the end of the handshake.
     held: Vec<u8>,

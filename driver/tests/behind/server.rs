@@ -13,31 +13,31 @@ use sim::{Faults, Hands, Random, Servers, Wire};
 use super::h2::Streams;
 use super::ledger::{Attempt, Book, Ledger, Part};
 use super::plan::{self, After, Plan};
+use super::protocol::ServerProtocol;
 use super::request::{Reader, name};
 use super::secure::{Pair, Secure};
 use super::site::{H2S_PORTS, TLS_PORTS};
-use super::speaks::Speaks;
 
-/// All servers.
+/// ServerConnections servers.
 #[derive(Clone)]
-pub(crate) struct Behind(pub(crate) Rc<RefCell<All>>);
+pub(crate) struct UpstreamServers(pub(crate) Rc<RefCell<ServerConnections>>);
 
-/// All connections to servers.
-pub(crate) struct All {
+/// ServerConnections connections to servers.
+pub(crate) struct ServerConnections {
     random: Random,
     hands: Rc<Hands>,
     tls: Rc<Pair>,
     pub(crate) book: Book,
     pub(crate) calm: bool,
     pub(crate) faults: Faults,
-    pub(crate) links: Vec<Server>,
-    /// All of them do what they have left.
+    pub(crate) links: Vec<ServerConnection>,
+    /// ServerConnections of them do what they have left.
     pub(crate) hurries: bool,
 }
 
 /// One connection to a server.
-pub(crate) struct Server {
-    pub(crate) speaks: Speaks,
+pub(crate) struct ServerConnection {
+    pub(crate) protocol: ServerProtocol,
     pub(crate) wire: Rc<RefCell<Wire>>,
     /// TLS below its protocol.
     secure: Option<Secure>,
@@ -72,17 +72,19 @@ enum Connect {
     Never,
 }
 
-impl Servers for Behind {
+impl Servers for UpstreamServers {
     fn connect(&mut self, addr: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
         let is_secure = matches!(addr, UpstreamAddr::Inet(addr)
             if TLS_PORTS.contains(&addr.port()) || H2S_PORTS.contains(&addr.port()));
-        self.0.borrow_mut().connect(Speaks::at(addr), is_secure)
+        self.0
+            .borrow_mut()
+            .connect(ServerProtocol::at(addr), is_secure)
     }
 }
 
-impl Behind {
+impl UpstreamServers {
     pub(crate) fn new(book: &Book, hands: &Rc<Hands>, tls: &Rc<Pair>, mut random: Random) -> Self {
-        Self(Rc::new(RefCell::new(All {
+        Self(Rc::new(RefCell::new(ServerConnections {
             hands: Rc::clone(hands),
             tls: Rc::clone(tls),
             book: Rc::clone(book),
@@ -95,8 +97,12 @@ impl Behind {
     }
 }
 
-impl All {
-    fn connect(&mut self, speaks: Speaks, is_secure: bool) -> io::Result<Rc<RefCell<Wire>>> {
+impl ServerConnections {
+    fn connect(
+        &mut self,
+        protocol: ServerProtocol,
+        is_secure: bool,
+    ) -> io::Result<Rc<RefCell<Wire>>> {
         let now_ms = self.hands.now_ms.get();
         let random = &mut self.random;
         let how = match random.below(100) {
@@ -124,14 +130,14 @@ impl All {
             wire.hold();
         }
         let wire = Rc::new(RefCell::new(wire));
-        self.links.push(Server {
+        self.links.push(ServerConnection {
             wire: Rc::clone(&wire),
             pending: (!at_once).then_some((now_ms + late_ms, how)),
-            speaks,
+            protocol,
             secure: is_secure.then(|| self.tls.accept()),
-            streams: (speaks == Speaks::Http2)
+            streams: (protocol == ServerProtocol::Http2)
                 .then(|| Streams::new(self.calm, &mut self.book.borrow_mut(), random)),
-            reader: Reader::new(speaks),
+            reader: Reader::new(protocol),
             attempt: None,
             requests: 0,
             keeps: false,
@@ -186,7 +192,7 @@ impl All {
         self.links[at].act(&mut book, now_ms, hurries, &mut self.random)
     }
 
-    /// All do all that they can do now; true if that was anything.
+    /// ServerConnections do all that they can do now; true if that was anything.
     pub(crate) fn finish(&mut self) -> bool {
         self.hurries = true;
         let mut busy = false;
@@ -215,7 +221,7 @@ impl All {
     }
 }
 
-impl Server {
+impl ServerConnection {
     fn is_closed(&self) -> bool {
         self.wire.borrow().closed
     }
@@ -247,7 +253,7 @@ impl Server {
             return Ok(());
         }
         if !self.counted_lost
-            && let Ok(Some((ask, _))) = name(self.speaks, wire.lost())
+            && let Ok(Some((ask, _))) = name(self.protocol, wire.lost())
         {
             self.counted_lost = true;
             if wire.is_end_ignored() && !self.reader.has_begun(wire.sent()) {
@@ -264,7 +270,7 @@ impl Server {
         let came = plain.as_deref().unwrap_or(wire.sent());
         self.pass(book, came);
         // What was sent in one piece with another and is not answered is nobody's.
-        let is_gone = wire.closed && self.speaks == Speaks::Memcached;
+        let is_gone = wire.closed && self.protocol == ServerProtocol::Memcached;
         if self.attempt.is_none() && self.reader.has_begun(came) && !is_gone {
             let Some((ask, part)) = self.reader.begins(came)? else {
                 return Ok(());
@@ -285,7 +291,7 @@ impl Server {
             let mut plan = match (self.closing.take(), wire.is_ended()) {
                 (Some(after), _) => Plan::nothing(after),
                 (None, true) => Plan::nothing(After::Silent),
-                (None, false) => plan::draw(attempt, asked, part, self.speaks, calm, random),
+                (None, false) => plan::draw(attempt, asked, part, self.protocol, calm, random),
             };
             if self.reader.end.is_some_and(|end| came.len() > end)
                 && plan.text.len() > plan.whole_at
@@ -298,7 +304,9 @@ impl Server {
             book.attempts[attempt].plan = Some(plan);
         }
         self.pass(book, came);
-        if self.reader.end.is_some_and(|end| came.len() > end) && self.speaks != Speaks::Memcached {
+        if self.reader.end.is_some_and(|end| came.len() > end)
+            && self.protocol != ServerProtocol::Memcached
+        {
             return Err(format!(
                 "something behind request {ask}, which is not answered"
             ));
@@ -314,14 +322,14 @@ impl Server {
         let record = &book.attempts[attempt];
         let Some(plan) = &record.plan else { return };
         // What would have followed an answer that is whole is not said any more.
-        let is_said = !plan.bad && !plan.until_close && record.said >= plan.whole_at;
-        if came.len() > end && (is_said || record.said == plan.text.len()) {
+        let is_said = !plan.bad && !plan.until_close && record.sent >= plan.whole_at;
+        if came.len() > end && (is_said || record.sent == plan.text.len()) {
             // One that lies about lengths may answer what came with the request all the same.
-            let goes_on = self.speaks == Speaks::Memcached && plan.after == After::Silent;
+            let goes_on = self.protocol == ServerProtocol::Memcached && plan.after == After::Silent;
             if !record.is_over && plan.after != After::Keep && !goes_on {
                 self.closing = Some(plan.after);
             }
-            book.pipelined += usize::from(self.speaks == Speaks::Memcached);
+            book.pipelined += usize::from(self.protocol == ServerProtocol::Memcached);
             self.reader.next();
             self.attempt = None;
         }
@@ -335,12 +343,12 @@ impl Server {
         now_ms: u64,
     ) -> Result<(), String> {
         let is_fresh = self.requests == 0;
-        if !is_fresh && self.speaks != Speaks::Http && !self.keeps {
+        if !is_fresh && self.protocol != ServerProtocol::Http && !self.keeps {
             return Err(format!("request {ask} is a second one on its connection"));
         }
         let before = self.last.map(|last| &book.attempts[last]);
         let is_behind_wrong = before.is_some_and(Attempt::is_wrong);
-        let attempt = record(book, (ask, part, self.speaks), is_fresh, now_ms)?;
+        let attempt = record(book, (ask, part, self.protocol), is_fresh, now_ms)?;
         book.attempts[attempt].is_behind_wrong = is_behind_wrong;
         self.requests += 1;
         self.attempt = Some(attempt);
@@ -360,7 +368,7 @@ impl Server {
             _ => asked.method,
         };
         self.keeps = self.reader.keep;
-        if self.reader.method != method && self.speaks != Speaks::Memcached {
+        if self.reader.method != method && self.protocol != ServerProtocol::Memcached {
             return Err(format!("request {ask} has become {}", self.reader.method));
         }
         let is_tunnel = book.attempts[attempt]
@@ -399,37 +407,37 @@ impl Server {
 /// It is one too many.
 pub(crate) fn record(
     book: &mut Ledger,
-    (ask, part, speaks): (usize, Part, Speaks),
+    (ask, part, protocol): (usize, Part, ServerProtocol),
     is_fresh: bool,
     now_ms: u64,
 ) -> Result<usize, String> {
     let Some(asked) = book.asks.get(ask) else {
         return Err(format!("request {ask}, which nobody made"));
     };
-    let place = asked.place();
+    let location = asked.location();
     let of_part = |a: &&Attempt| a.part == part;
     let before = book.all_of(ask).filter(of_part).count();
     let all = book.all_of(ask).filter(of_part);
     let fresh = all.filter(|a| a.is_fresh).count();
-    let tries = asked.tries(part, speaks);
+    let tries = asked.tries(part, protocol);
     if is_fresh && fresh == tries {
         return Err(format!(
             "request {ask} is sent to more than {tries} servers"
         ));
     }
-    if before > 0 && asked.method == "POST" && part == Part::Whole && !place.repeats {
+    if before > 0 && asked.method == "POST" && part == Part::Whole && !location.repeats {
         return Err(format!("request {ask}, a POST, is sent again"));
     }
     book.attempts.push(Attempt {
         ask,
         part,
-        speaks,
+        protocol,
         is_fresh,
         begun_ms: now_ms,
         is_whole: false,
         plan: None,
         is_behind_wrong: false,
-        said: 0,
+        sent: 0,
         is_over: false,
     });
     Ok(book.attempts.len() - 1)

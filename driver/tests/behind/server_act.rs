@@ -6,9 +6,9 @@ use sim::{Random, Wire};
 
 use super::super::ledger::Ledger;
 use super::super::plan::After;
-use super::{Connect, Server};
+use super::{Connect, ServerConnection};
 
-impl Server {
+impl ServerConnection {
     /// Does something about requests of HTTP/2; true if it did.
     fn act_streams(
         &mut self,
@@ -149,30 +149,30 @@ impl Server {
             true => self.reader.head_end.is_some_and(|end| at >= end),
             false => self.reader.end.is_some_and(|end| at >= end),
         };
-        if !received && record.said == 0 || now_ms < self.due_ms {
+        if !received && record.sent == 0 || now_ms < self.due_ms {
             return false;
         }
-        if record.said < plan.text.len() {
+        if record.sent < plan.text.len() {
             if let Some((at, ms)) = plan.pause
-                && record.said >= at
+                && record.sent >= at
                 && !self.paused
             {
                 self.paused = true;
                 self.due_ms = now_ms + ms;
                 return true;
             }
-            let left = plan.text.len() - record.said;
+            let left = plan.text.len() - record.sent;
             let len = if hurries { left } else { random.piece(left) };
             let len = match plan.pause {
-                Some((at, _)) if !self.paused && record.said < at => len.min(at - record.said),
+                Some((at, _)) if !self.paused && record.sent < at => len.min(at - record.sent),
                 _ => len,
             };
-            let piece = &plan.text[record.said..record.said + len];
+            let piece = &plan.text[record.sent..record.sent + len];
             match &mut self.secure {
                 Some(secure) => wire.push(&secure.seal(piece)),
                 None => wire.push(piece),
             }
-            record.said += len;
+            record.sent += len;
             if plan.status == 101 && !plan.bad_head && self.reader.end.is_some() {
                 self.reader.tunnel();
             }

@@ -17,7 +17,7 @@ use server_upstream::protocol::HTTP2;
 use server_upstream::route::{Route, UpstreamAddr};
 
 use super::copies;
-use super::places::PLACES;
+use super::locations::LOCATIONS;
 use super::secure::Pair;
 
 /// Those of them before the last two that are for servers of HTTP/2.
@@ -35,7 +35,7 @@ pub(crate) const H2S_PORTS: RangeInclusive<u16> = 131..=134;
 pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
 /// The body in place of a response that is intercepted.
-pub(crate) const OOPS: &str = "something is wrong";
+pub(crate) const OOPS: &str = "something is fault";
 /// The body behind `X-Accel-Redirect: /file`.
 pub(crate) const FILE: &str = "a text of ours";
 /// The least of all timeouts.
@@ -50,9 +50,9 @@ pub(crate) const CONFS: usize = 2;
 pub(crate) const PORTS: usize = 2;
 
 fn config(temp: &str, conf: usize) -> String {
-    let places: String = PLACES
+    let locations: String = LOCATIONS
         .iter()
-        .map(|place| format!("location /{}/ {{ {} }}\n", place.name, place.conf))
+        .map(|location| format!("location /{}/ {{ {} }}\n", location.name, location.conf))
         .collect();
     // The second keeps fewer connections, and request bodies in files.
     let (kept, body) = match conf {
@@ -104,7 +104,7 @@ fn config(temp: &str, conf: usize) -> String {
                 listen 127.0.0.1:8002 spdy;
                 server_name a.test;
                 proxy_pass_trailers on;
-                {places}
+                {locations}
                 location = /oops {{ internal; return 200 '{OOPS}'; }}
                 location = /file {{ internal; return 200 '{FILE}'; }}
                 location /inner/ {{ internal; proxy_pass http://one; }}

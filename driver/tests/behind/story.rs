@@ -1,9 +1,9 @@
 //! Log of the connections to servers, for debugging a failure.
 
-use super::server::All;
-use super::speaks::Speaks;
+use super::protocol::ServerProtocol;
+use super::server::ServerConnections;
 
-impl All {
+impl ServerConnections {
     /// One line for each connection, and one for each request that came over one.
     pub(crate) fn story(&self) -> String {
         let book = self.book.borrow();
@@ -11,8 +11,8 @@ impl All {
         for (at, server) in self.links.iter().enumerate() {
             let wire = server.wire.borrow();
             let text = String::from_utf8_lossy(wire.sent()).into_owned();
-            let lines: Vec<&str> = match server.speaks {
-                Speaks::Http => text.lines().filter(|l| l.ends_with("HTTP/1.1")).collect(),
+            let lines: Vec<&str> = match server.protocol {
+                ServerProtocol::Http => text.lines().filter(|l| l.ends_with("HTTP/1.1")).collect(),
                 _ => text.lines().take(1).collect(),
             };
             story += &format!(
@@ -39,13 +39,13 @@ impl All {
                 )
             });
             story += &format!(
-                "  attempt {at}: ask {} {:?} fresh {} at {} whole {} said {} over {}: {plan:?}\n",
+                "  attempt {at}: ask {} {:?} fresh {} at {} whole {} sent {} over {}: {plan:?}\n",
                 attempt.ask,
                 attempt.part,
                 attempt.is_fresh,
                 attempt.begun_ms,
                 attempt.is_whole,
-                attempt.said,
+                attempt.sent,
                 attempt.is_over
             );
         }

@@ -2,14 +2,14 @@
 
 use sim::{Faults, Link, Random, Reading, Wire};
 
-use super::judge::{Checker, Court};
-use super::run::Guest;
+use super::checker::{Checker, RunContext};
+use super::run::SimClient;
 use super::script::{self, Request};
 
 /// One client.
 pub(crate) struct Client {
     link: usize,
-    judge: Checker,
+    checker: Checker,
     bytes: Vec<u8>,
     sent: usize,
     /// It sends no more than this.
@@ -44,7 +44,7 @@ enum Ending {
     Leave,
 }
 
-impl Guest for Client {
+impl SimClient for Client {
     fn new(link: usize, random: &mut Random) -> Self {
         let count = 1 + random.below(6) as usize;
         let mut requests: Vec<Request> = (0..count).map(|_| script::request(random)).collect();
@@ -75,7 +75,7 @@ impl Guest for Client {
         };
         Self {
             link,
-            judge: Checker::new(requests),
+            checker: Checker::new(requests),
             bytes,
             sent: 0,
             limit,
@@ -105,31 +105,31 @@ impl Guest for Client {
         before != (self.sent, wire.fetched(), self.gone)
     }
 
-    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
-        self.judge.look(link, now_ms, court)
+    fn look(&mut self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String> {
+        self.checker.look(link, now_ms, context)
     }
 
-    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
-        self.judge.quiet(link, now_ms, court)
+    fn quiet(&self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String> {
+        self.checker.quiet(link, now_ms, context)
     }
 
     fn story(&self, link: &Link) -> String {
-        self.judge.story(link)
+        self.checker.story(link)
     }
 
     fn answered(&self) -> usize {
-        self.judge.answered()
+        self.checker.answered()
     }
 
     fn is_expired(&self) -> bool {
-        self.judge.expired
+        self.checker.expired
     }
 }
 
 impl Client {
     fn send(&mut self, wire: &mut Wire, random: &mut Random) {
         let allowed = match self.pace {
-            SendPattern::Turns => self.limit.min(self.judge.end_of(self.judge.answered())),
+            SendPattern::Turns => self.limit.min(self.checker.end_of(self.checker.answered())),
             _ => self.limit,
         };
         if self.sent < allowed {

@@ -2,19 +2,19 @@
 //!
 //! A client opens streams, uploads, grants windows of any size or none, changes its settings, resets, pings, prioritises,
 //! says goodbye, breaks the protocol, falls silent. It keeps account of windows, settings and frames as RFC 9113 has them,
-//! of what each request must give (`ask`), and of which resets and ends the server has a reason for (`verdict`). Whatever
+//! of what each request must give (`request`), and of which resets and ends the server has a reason for (`final_checks`). Whatever
 //! the server could send and did not is a fault as soon as nothing else goes on.
 
-#[path = "h2/ask.rs"]
-mod ask;
-#[path = "h2/hear.rs"]
-mod hear;
+#[path = "h2/final_checks.rs"]
+mod final_checks;
+#[path = "h2/receive.rs"]
+mod receive;
+#[path = "h2/requests.rs"]
+mod requests;
 #[path = "h2/response.rs"]
 mod response;
-#[path = "h2/speak.rs"]
-mod speak;
-#[path = "h2/verdict.rs"]
-mod verdict;
+#[path = "h2/send.rs"]
+mod send;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -22,15 +22,15 @@ use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder};
 use sim::{Link, Random, Reading, Wire};
 
-use super::judge::Court;
-use super::run::Guest;
-use super::verdict::timings;
-use ask::Ask;
+use super::checker::RunContext;
+use super::final_checks::timings;
+use super::run::SimClient;
+use requests::Request;
 
 /// One client.
 pub(crate) struct Peer {
     link: usize,
-    manner: Manner,
+    behavior: Behavior,
     /// Requests that it may still make.
     left: usize,
     /// All that it has to say, and how much of that the wire has.
@@ -43,7 +43,7 @@ pub(crate) struct Peer {
     window: i64,
     /// Settings that the server has acknowledged, and those it has not.
     settings: Settings,
-    told: VecDeque<PendingSettings>,
+    pending_settings: VecDeque<PendingSettings>,
     pings: VecDeque<[u8; 8]>,
     /// It has broken the protocol, which gets this code.
     sin: Option<u32>,
@@ -68,7 +68,7 @@ pub(crate) struct Peer {
 
 /// How a client behaves.
 #[derive(Clone, Copy, Debug)]
-struct Manner {
+struct Behavior {
     /// It sends no more bytes than this.
     limit: usize,
     /// It sends in pieces cut anywhere.
@@ -114,7 +114,7 @@ struct Block {
 
 /// One stream.
 struct Stream {
-    ask: Ask,
+    request: Request,
     /// Where its header block begins and ends in what the client says.
     head: (usize, usize),
     /// Bytes of its body that are still to be sent; `None` where our side has ended.
@@ -152,7 +152,7 @@ impl Stream {
     }
 }
 
-impl Guest for Peer {
+impl SimClient for Peer {
     fn new(link: usize, random: &mut Random) -> Self {
         let ending = match random.below(10) {
             0..6 => Ending::Stay,
@@ -160,7 +160,7 @@ impl Guest for Peer {
             _ => Ending::Reset,
         };
         let reading = Reading::drawn(12, 3000, random);
-        let manner = Manner {
+        let behavior = Behavior {
             limit: match random.chance(150) {
                 true => random.within(0..2000),
                 false => usize::MAX,
@@ -173,7 +173,7 @@ impl Guest for Peer {
         let table_bytes = *random.pick(&[0, 100, 4096]);
         let mut peer = Self {
             link,
-            manner,
+            behavior,
             left: random.within(0..30),
             out: PREFACE.to_vec(),
             pushed: 0,
@@ -186,7 +186,7 @@ impl Guest for Peer {
                 frame_bytes: 16_384,
                 table_bytes: 4096,
             },
-            told: VecDeque::new(),
+            pending_settings: VecDeque::new(),
             pings: VecDeque::new(),
             sin: None,
             overflows: false,
@@ -202,7 +202,7 @@ impl Guest for Peer {
             gone: false,
             log: Vec::new(),
         };
-        peer.tell_settings(random);
+        peer.send_settings(random);
         peer
     }
 
@@ -212,34 +212,34 @@ impl Guest for Peer {
 
     fn act(&mut self, wire: &mut Wire, random: &mut Random) {
         if self.sin.is_none() {
-            self.say_something(random);
+            self.send_something(random);
         }
         if random.chance(600) {
             self.push(wire, random);
         }
         if random.chance(500) {
-            self.manner.reading.fetch(wire, 400, random);
+            self.behavior.reading.fetch(wire, 400, random);
         }
     }
 
     fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool {
         let before = (self.out.len(), self.pushed, wire.fetched(), self.gone);
         self.left = 0;
-        self.manner.cuts = false;
+        self.behavior.cuts = false;
         if self.sin.is_none() {
             self.upload_all(random);
-            if !self.manner.thrifty {
+            if !self.behavior.thrifty {
                 self.open_windows();
             }
         }
         self.push(wire, random);
-        self.manner.reading.hurry();
-        self.manner.reading.fetch(wire, 400, random);
+        self.behavior.reading.hurry();
+        self.behavior.reading.fetch(wire, 400, random);
         self.leave(wire);
         before != (self.out.len(), self.pushed, wire.fetched(), self.gone)
     }
 
-    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+    fn look(&mut self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String> {
         if self.closed {
             return Ok(());
         }
@@ -247,30 +247,30 @@ impl Guest for Peer {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.hear(&wire, link, court)?;
+        self.receive(&wire, link, context)?;
         if let Some(closed) = link.closed {
             self.closed = true;
-            return self.close(&wire, link, closed, court);
+            return self.close(&wire, link, closed, context);
         }
         self.check_open(&wire, now_ms)
     }
 
-    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
-        self.check_quiet(link, now_ms, court)
+    fn quiet(&self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String> {
+        self.check_quiet(link, now_ms, context)
     }
 
     fn story(&self, link: &Link) -> String {
         let wire = link.wire.borrow();
-        let mut story = format!("  {:?}, sin {:?}\n", self.manner, self.sin);
+        let mut story = format!("  {:?}, sin {:?}\n", self.behavior, self.sin);
         for (id, stream) in &self.streams {
-            let Stream { ask, head, .. } = stream;
+            let Stream { request, head, .. } = stream;
             story += &format!(
                 "  stream {id} at {head:?}: {:?} {:?} wait {}, body {:?}: status {}, {} bytes, ended {}, reset {:?}, \
                  cancelled {}, window {}\n",
-                ask.fields.get(2),
-                ask.want,
-                ask.wait_ms,
-                ask.body,
+                request.fields.get(2),
+                request.expected,
+                request.wait_ms,
+                request.body,
                 stream.status,
                 stream.body.len(),
                 stream.ended,
@@ -310,10 +310,10 @@ impl Guest for Peer {
 
 impl Peer {
     fn push(&mut self, wire: &mut Wire, random: &mut Random) {
-        let there = self.out.len().min(self.manner.limit);
+        let there = self.out.len().min(self.behavior.limit);
         let len = match there - self.pushed {
             0 => return,
-            all if self.manner.cuts => random.piece(all),
+            all if self.behavior.cuts => random.piece(all),
             all => all,
         };
         wire.push(&self.out[self.pushed..self.pushed + len]);
@@ -327,7 +327,7 @@ impl Peer {
 
     fn leave(&mut self, wire: &mut Wire) {
         let all_answered = self.streams.values().all(Stream::is_settled);
-        match self.manner.ending {
+        match self.behavior.ending {
             _ if self.gone || !self.has_said_all() => {}
             Ending::End if all_answered => {
                 wire.end();
@@ -341,7 +341,7 @@ impl Peer {
         }
     }
 
-    fn note(&mut self, text: String) {
+    fn log(&mut self, text: String) {
         self.log.push(text);
     }
 }

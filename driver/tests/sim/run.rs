@@ -8,13 +8,13 @@ use server_http::exchange::Peer;
 use server_http::http::LocalHttp;
 use sim::{ClosedBy, Command, Disk, Link, Random, Wire, World};
 
+use super::checker::RunContext;
 use super::client::faults;
-use super::judge::Court;
-use super::site::{CONFS, Site, forget_notes, notes_count};
-use super::waits::{next_bell, ring};
+use super::site::{CONFS, Site, clear_log_entries, log_entries_count};
+use super::waits::{next_wake, wake_due};
 
 /// A client with its judge.
-pub(crate) trait Guest {
+pub(crate) trait SimClient {
     /// One with a script of its own.
     fn new(link: usize, random: &mut Random) -> Self;
     /// Index of its connection.
@@ -27,12 +27,12 @@ pub(crate) trait Guest {
     ///
     /// # Errors
     /// A description of the error.
-    fn look(&mut self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
+    fn look(&mut self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String>;
     /// With nothing left to do before time goes on: no request may lie unanswered.
     ///
     /// # Errors
     /// A description of the error.
-    fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String>;
+    fn quiet(&self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String>;
     /// Log of the connection, for debugging a failure.
     fn story(&self, link: &Link) -> String;
     /// How many requests have been answered.
@@ -59,8 +59,8 @@ sim::tally! {
 ///
 /// # Errors
 /// A description of the error, with the connection.
-pub(crate) fn run<G: Guest>(seed: u64, site: &Site) -> Result<Tally, String> {
-    forget_notes();
+pub(crate) fn run<G: SimClient>(seed: u64, site: &Site) -> Result<Tally, String> {
+    clear_log_entries();
     let mut run = Run::<G>::new(seed, site);
     let steps = run.random.within(20..400);
     for _ in 0..steps {
@@ -88,7 +88,7 @@ struct Run<'a, G> {
     restless: u32,
 }
 
-impl<'a, G: Guest> Run<'a, G> {
+impl<'a, G: SimClient> Run<'a, G> {
     fn new(seed: u64, site: &'a Site) -> Self {
         let mut random = Random::new(seed);
         let conf = random.within(0..CONFS.len());
@@ -176,7 +176,7 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 
     fn poll(&mut self, permille: u32) -> Result<(), String> {
-        ring(self.world.now_ms());
+        wake_due(self.world.now_ms());
         self.read_files();
         for index in 0..self.world.links.len() {
             let woken = self.world.links[index].serial % WOKEN_ONE_IN == self.woken;
@@ -221,7 +221,7 @@ impl<'a, G: Guest> Run<'a, G> {
     /// When the loop would wake up by itself, or is to be woken.
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.world.next_deadline().into_iter();
-        deadlines.chain(next_bell()).min()
+        deadlines.chain(next_wake()).min()
     }
 
     /// Time goes on to a deadline, to the moment before it, or far beyond.
@@ -281,7 +281,7 @@ impl<'a, G: Guest> Run<'a, G> {
 
     /// Shows every connection to its judge.
     fn look(&mut self) -> Result<(), String> {
-        let court = Court {
+        let context = RunContext {
             site: self.site,
             generations: &self.confs,
             generation: self.world.hands.generation.get(),
@@ -289,8 +289,8 @@ impl<'a, G: Guest> Run<'a, G> {
         };
         for client in &mut self.clients {
             let link = &self.world.links[client.link()];
-            let result = client.look(link, self.world.polled_ms(), &court);
-            result.map_err(|e| told(client, link, &e))?;
+            let result = client.look(link, self.world.polled_ms(), &context);
+            result.map_err(|e| with_story(client, link, &e))?;
         }
         Ok(())
     }
@@ -319,7 +319,7 @@ impl<'a, G: Guest> Run<'a, G> {
     /// Without time going on, all that can be done is done.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
-            let due = next_bell().is_some_and(|at_ms| at_ms <= self.world.now_ms());
+            let due = next_wake().is_some_and(|at_ms| at_ms <= self.world.now_ms());
             let mut busy = due || self.world.is_ready() || self.is_reading();
             for client in &mut self.clients {
                 let wire = &self.world.links[client.link()].wire;
@@ -334,7 +334,7 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 
     fn quiet(&self) -> Result<(), String> {
-        let court = Court {
+        let context = RunContext {
             site: self.site,
             generations: &self.confs,
             generation: self.world.hands.generation.get(),
@@ -343,8 +343,8 @@ impl<'a, G: Guest> Run<'a, G> {
         for client in &self.clients {
             let link = &self.world.links[client.link()];
             client
-                .quiet(link, self.world.now_ms(), &court)
-                .map_err(|e| told(client, link, &e))?;
+                .quiet(link, self.world.now_ms(), &context)
+                .map_err(|e| with_story(client, link, &e))?;
         }
         Ok(())
     }
@@ -356,11 +356,11 @@ impl<'a, G: Guest> Run<'a, G> {
                 self.world.counts()
             ));
         }
-        if self.world.shared.requests != notes_count() {
+        if self.world.shared.requests != log_entries_count() {
             return Err(format!(
                 "{} requests counted, {} logged",
                 self.world.shared.requests,
-                notes_count()
+                log_entries_count()
             ));
         }
         let mut tally = Tally {
@@ -393,7 +393,7 @@ impl<'a, G: Guest> Run<'a, G> {
     }
 }
 
-fn told<G: Guest>(client: &G, link: &Link, fault: &str) -> String {
+fn with_story<G: SimClient>(client: &G, link: &Link, fault: &str) -> String {
     format!(
         "connection {}: {fault}\n{}",
         link.serial,

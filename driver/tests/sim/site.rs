@@ -236,31 +236,31 @@ fn http(text: &str, modules: &'static [&'static Module], places: &mut PortSlots)
 
 /// Log entry of one exchange.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Note {
+pub(crate) struct LogEntry {
     pub(crate) status: u16,
     pub(crate) bytes_sent: u64,
     pub(crate) completed: bool,
 }
 
 #[derive(Default)]
-struct Notes {
-    ended: HashMap<u64, Vec<Note>>,
+struct LogEntries {
+    ended: HashMap<u64, Vec<LogEntry>>,
 }
 
 thread_local! {
-    static NOTES: RefCell<Notes> = RefCell::default();
+    static LOG_ENTRIES: RefCell<LogEntries> = RefCell::default();
 }
 
 /// Forgets the notes of the run before.
-pub(crate) fn forget_notes() {
-    NOTES.with(|notes| *notes.borrow_mut() = Notes::default());
+pub(crate) fn clear_log_entries() {
+    LOG_ENTRIES.with(|log_entries| *log_entries.borrow_mut() = LogEntries::default());
     forget_waits();
 }
 
 /// The notes of a connection, by its serial number.
-pub(crate) fn notes_of(connection: u64) -> Vec<Note> {
-    NOTES.with(|notes| {
-        notes
+pub(crate) fn log_entries_of(connection: u64) -> Vec<LogEntry> {
+    LOG_ENTRIES.with(|log_entries| {
+        log_entries
             .borrow()
             .ended
             .get(&connection)
@@ -271,9 +271,9 @@ pub(crate) fn notes_of(connection: u64) -> Vec<Note> {
 
 /// How many exchanges of a connection were logged as completed.
 pub(crate) fn completed_of(connection: u64) -> usize {
-    NOTES.with(|notes| {
-        let notes = notes.borrow();
-        notes
+    LOG_ENTRIES.with(|log_entries| {
+        let log_entries = log_entries.borrow();
+        log_entries
             .ended
             .get(&connection)
             .map_or(0, |n| n.iter().filter(|n| n.completed).count())
@@ -281,8 +281,15 @@ pub(crate) fn completed_of(connection: u64) -> usize {
 }
 
 /// How many exchanges have been logged.
-pub(crate) fn notes_count() -> u64 {
-    NOTES.with(|notes| notes.borrow().ended.values().map(|n| n.len() as u64).sum())
+pub(crate) fn log_entries_count() -> u64 {
+    LOG_ENTRIES.with(|log_entries| {
+        log_entries
+            .borrow()
+            .ended
+            .values()
+            .map(|n| n.len() as u64)
+            .sum()
+    })
 }
 
 const SIM: Module = Module {
@@ -290,7 +297,7 @@ const SIM: Module = Module {
     handlers: &[
         Handler::PostRead(wait),
         Handler::Content(store),
-        Handler::Log(note),
+        Handler::Log(record),
     ],
     ..Module::EMPTY
 };
@@ -323,23 +330,23 @@ pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
     format!("{} bytes, sum {sum}", body.len()).into_bytes()
 }
 
-fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
+fn record(x: &mut Exchange, _: &mut Ctx<'_>) {
     let status = if x.route.err_status == 0 {
         x.reply.status
     } else {
         x.route.err_status
     };
-    let note = Note {
+    let entry = LogEntry {
         status,
         bytes_sent: x.response.bytes_sent,
         completed: x.response.completed,
     };
-    NOTES.with(|notes| {
-        notes
+    LOG_ENTRIES.with(|log_entries| {
+        log_entries
             .borrow_mut()
             .ended
             .entry(x.client.connection)
             .or_default()
-            .push(note)
+            .push(entry)
     });
 }

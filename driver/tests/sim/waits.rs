@@ -2,7 +2,7 @@
 //! has come, by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or
 //! when the request is long gone.
 //!
-//! The simulation's runner calls [`ring`] before each turn of the loop.
+//! The simulation's runner calls [`wake_due`] before each turn of the loop.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -16,16 +16,16 @@ struct Waits {
     /// Until when an exchange waits, by connection and request.
     until_ms: HashMap<(u64, u64), u64>,
     /// Wakers, and the times of their wakes.
-    bells: Vec<(u64, Bell)>,
+    scheduled: Vec<(u64, ScheduledWake)>,
 }
 
-enum Bell {
+enum ScheduledWake {
     Here(Waker),
     Elsewhere(RemoteWaker),
 }
 
-impl Bell {
-    fn ring(&self) {
+impl ScheduledWake {
+    fn wake(&self) {
         match self {
             Self::Here(waker) => waker.wake(),
             Self::Elsewhere(waker) => waker.wake(),
@@ -43,16 +43,18 @@ pub(crate) fn forget_waits() {
 }
 
 /// Wakes those whose time has come, and those with whom it had come before.
-pub(crate) fn ring(now_ms: u64) {
+pub(crate) fn wake_due(now_ms: u64) {
     WAITS.with_borrow_mut(|waits| {
-        let due = waits.bells.extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
-        due.for_each(|(_, bell)| bell.ring());
+        let due = waits
+            .scheduled
+            .extract_if(.., |(at_ms, _)| *at_ms <= now_ms);
+        due.for_each(|(_, scheduled)| scheduled.wake());
     });
 }
 
 /// When somebody is to be woken.
-pub(crate) fn next_bell() -> Option<u64> {
-    WAITS.with_borrow(|waits| waits.bells.iter().map(|(at_ms, _)| *at_ms).min())
+pub(crate) fn next_wake() -> Option<u64> {
+    WAITS.with_borrow(|waits| waits.scheduled.iter().map(|(at_ms, _)| *at_ms).min())
 }
 
 /// Makes a request with `?wait=` wait, however often it is resumed before.
@@ -85,22 +87,22 @@ pub(crate) fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 fn begin(x: &mut Exchange, cx: &Ctx<'_>, key: (u64, u64), until_ms: u64, way: u64) {
-    let mut bells = Vec::new();
+    let mut scheduled = Vec::new();
     match way {
         FOR_THE_TIME => {}
         WOKEN_BEFORE => x.waker(cx).wake(),
-        ELSEWHERE => bells.push((until_ms, Bell::Elsewhere(x.waker(cx).remote()))),
+        ELSEWHERE => scheduled.push((until_ms, ScheduledWake::Elsewhere(x.waker(cx).remote()))),
         _ => {
             // Too early, twice, and when the response is under way or over.
             let ms = until_ms - cx.clock.mono_ms;
             for at_ms in [until_ms - ms / 2, until_ms, until_ms, until_ms + ms] {
-                bells.push((at_ms, Bell::Here(x.waker(cx))));
+                scheduled.push((at_ms, ScheduledWake::Here(x.waker(cx))));
             }
         }
     }
     WAITS.with_borrow_mut(|waits| {
         waits.until_ms.insert(key, until_ms);
-        waits.bells.extend(bells);
+        waits.scheduled.extend(scheduled);
     });
 }
 

@@ -1,6 +1,6 @@
 //! Bodies of requests over HTTP/1: with their head and after it, expected, broken, left behind.
 
-use super::site::{TestConnection, body, get, logged, notes, statuses};
+use super::site::{TestConnection, body, get, log_entries, logged, statuses};
 
 fn post(target: &str, fields: &str) -> String {
     format!("POST {target} HTTP/1.1\r\nHost: a\r\n{fields}\r\n\r\n")
@@ -25,10 +25,14 @@ fn a_body_is_the_same_however_it_is_cut() {
                 (vec!["200"], "5 bytes"),
                 "{at}"
             );
-            let notes = notes();
-            assert_eq!(notes.len(), 1);
-            assert_eq!(notes[0].request_bytes, all.len() as u64, "cut at {at}");
-            assert_eq!(notes[0].bytes_sent, got.len() as u64);
+            let log_entries = log_entries();
+            assert_eq!(log_entries.len(), 1);
+            assert_eq!(
+                log_entries[0].request_bytes,
+                all.len() as u64,
+                "cut at {at}"
+            );
+            assert_eq!(log_entries[0].bytes_sent, got.len() as u64);
             assert!(talk.is_open());
         }
     }
@@ -45,7 +49,10 @@ fn bodies_of_pipelined_requests_are_told_apart() {
     let got = talk.send(format!("{first}{second}{}", get("/third")));
     assert_eq!(statuses(&got), ["200", "200", "200"]);
     assert!(got.contains("5 bytes") && got.contains("3 bytes") && got.ends_with("/third"));
-    let sizes: Vec<u64> = notes().iter().map(|note| note.request_bytes).collect();
+    let sizes: Vec<u64> = log_entries()
+        .iter()
+        .map(|entry| entry.request_bytes)
+        .collect();
     assert_eq!(
         sizes,
         [first.len(), second.len(), get("/third").len()].map(|n| n as u64)
@@ -61,9 +68,9 @@ fn who_expects_to_be_asked_is_asked_once() {
     assert_eq!(talk.pass(100), "");
     let got = talk.send("llo");
     assert_eq!((statuses(&got), body(&got)), (vec!["200"], "5 bytes"));
-    let note = notes().remove(0);
+    let entry = log_entries().remove(0);
     let sent = "HTTP/1.1 100 Continue\r\n\r\n".len() + got.len();
-    assert_eq!((note.bytes_sent, note.completed), (sent as u64, true));
+    assert_eq!((entry.bytes_sent, entry.completed), (sent as u64, true));
 }
 
 #[test]
@@ -153,9 +160,12 @@ fn a_body_that_breaks_while_its_response_is_on_its_way_lets_that_leave() {
     let before = talk.wire(|wire| wire.sent().len());
     let rest = talk.listen();
     let all = before + rest.len();
-    let notes = notes();
-    assert_eq!((notes[0].status, notes[0].completed), (200, true));
-    assert_eq!(notes[0].bytes_sent, all as u64);
+    let log_entries = log_entries();
+    assert_eq!(
+        (log_entries[0].status, log_entries[0].completed),
+        (200, true)
+    );
+    assert_eq!(log_entries[0].bytes_sent, all as u64);
     assert!(all > 100_000 && !talk.is_open());
 }
 
@@ -167,10 +177,10 @@ fn hints_leave_with_the_first_wait_and_once() {
     assert_eq!(talk.pass(499), "");
     let got = talk.pass(1);
     assert_eq!((statuses(&got), body(&got)), (vec!["200"], "hinted"));
-    let note = notes().remove(0);
+    let entry = log_entries().remove(0);
     let head = got.len() - "hinted".len();
-    assert_eq!(note.header_bytes, (hints.len() + head) as u64);
-    assert_eq!(note.bytes_sent, (hints.len() + got.len()) as u64);
+    assert_eq!(entry.header_bytes, (hints.len() + head) as u64);
+    assert_eq!(entry.bytes_sent, (hints.len() + got.len()) as u64);
     let at_once = talk.send(get("/hint/0"));
     assert_eq!(statuses(&at_once), ["103", "200"]);
 }
@@ -182,7 +192,7 @@ fn a_response_after_hints_of_another_is_counted_from_its_own_begin() {
     let both = talk.pass(500);
     assert_eq!(statuses(&both), ["200", "200"]);
     let second = both.rfind("HTTP/1.1").map_or(0, |at| both.len() - at);
-    let sent: Vec<u64> = notes().iter().map(|note| note.bytes_sent).collect();
+    let sent: Vec<u64> = log_entries().iter().map(|entry| entry.bytes_sent).collect();
     let first = hints.len() + both.len() - second;
     assert_eq!(sent, [first as u64, second as u64]);
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use server_http::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange};
 use sim::Command;
 
-use super::site::{TestConnection, generation, get, logged, notes, statuses};
+use super::site::{TestConnection, generation, get, log_entries, logged, statuses};
 use super::wakes::{answer, feed, waker};
 
 /// URI, status and end of an exchange.
@@ -71,11 +71,11 @@ fn a_detached_exchange_outlives_its_parent_until_it_is_woken() {
     waker.wake();
     talk.turn();
     assert_eq!(seen(), [ended("/woken/a", 200, DetachedEnd::Complete)]);
-    let notes = notes();
-    assert_eq!(notes.len(), 1);
-    let note = &notes[0];
-    assert_eq!((note.uri.as_str(), note.status), ("/woken/a", 200));
-    assert_eq!((note.bytes_sent, note.completed), (0, true));
+    let log_entries = log_entries();
+    assert_eq!(log_entries.len(), 1);
+    let entry = &log_entries[0];
+    assert_eq!((entry.uri.as_str(), entry.status), ("/woken/a", 200));
+    assert_eq!((entry.bytes_sent, entry.completed), (0, true));
     assert_eq!(talk.world.counts(), (0, 0));
     waker.wake();
     talk.turn();
@@ -181,7 +181,7 @@ fn requests_that_start_each_other_come_to_an_end() {
     let mut talk = TestConnection::new("");
     talk.send(get("/detach/self"));
     assert_eq!(seen().len(), MAX_DEEP);
-    assert!(talk.said().contains("subrequests cycle"));
+    assert!(talk.error_log().contains("subrequests cycle"));
     assert_eq!(talk.world.counts().0, 1, "the client");
 }
 

@@ -230,14 +230,14 @@ fn the_serving_thread_reads_where_the_queue_is_full_or_aio_is_off() {
     let mut full = talk("");
     full.disk().full = true;
     assert_eq!(body(&full.send(file(PIECE))).len() as u64, PIECE);
-    let said = full.said();
+    let said = full.error_log();
     assert!(
         said.contains("thread pool \"default\" queue overflow: 65536 tasks waiting"),
         "{said}"
     );
     let mut off = talk("aio off;");
     assert_eq!(body(&off.send(file(PIECE))).len() as u64, PIECE);
-    assert_eq!(off.said(), "");
+    assert_eq!(off.error_log(), "");
     assert!(off.disk().fetches.is_empty());
 }
 

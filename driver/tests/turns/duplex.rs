@@ -6,8 +6,8 @@ use server_http::request_body::HELD_BYTES;
 use super::frames::{
     ACK, CANCEL, DATA, END_STREAM, INTERNAL_ERROR, RESET, Received, SETTINGS, frame,
 };
-use super::passing::{CUT_BYTES, give_room, taken, wake};
-use super::site::{TestConnection, body, get, logged, notes, statuses};
+use super::proxy_handler::{CUT_BYTES, set_room, taken, wake};
+use super::site::{TestConnection, body, get, log_entries, logged, statuses};
 use super::streams::{Client, head};
 
 fn post(target: &str, fields: &str) -> String {
@@ -19,13 +19,13 @@ fn chunked(target: &str) -> String {
 }
 
 fn talk(server: &str) -> TestConnection {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     taken();
     TestConnection::new(server)
 }
 
 fn client(server: &str) -> Client {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     taken();
     Client::new(server)
 }
@@ -42,10 +42,10 @@ fn a_response_begins_before_the_body_and_goes_on_with_it() {
         );
         assert_eq!(talk.pass(1), "");
     }
-    let note = notes().remove(0);
+    let entry = log_entries().remove(0);
     let sent = chunked("/pass/echo").len() + 20;
     assert_eq!(
-        (note.status, note.completed, note.request_bytes),
+        (entry.status, entry.completed, entry.request_bytes),
         (200, true, sent as u64)
     );
     assert_eq!(
@@ -72,7 +72,11 @@ fn a_body_that_is_passed_on_is_the_same_however_it_is_cut() {
                 let letters = first.chars().filter(|c| c.is_ascii_lowercase());
                 assert_eq!(letters.collect::<String>(), "hello", "{target} cut at {at}");
                 let length = (head.len() + rest.len()) as u64;
-                assert_eq!(notes()[0].request_bytes, length, "{target} cut at {at}");
+                assert_eq!(
+                    log_entries()[0].request_bytes,
+                    length,
+                    "{target} cut at {at}"
+                );
             }
         }
     }
@@ -105,7 +109,7 @@ fn a_client_is_not_read_while_nobody_takes_its_body() {
     const LEN: usize = 1 << 20;
     for target in ["/pass/echo", "/pass/never", "/pass/first"] {
         let mut talk = talk("");
-        give_room(0);
+        set_room(0);
         talk.send(post(target, &format!("Content-Length: {LEN}")));
         talk.send(vec![b'x'; LEN]);
         let read = talk.wire(|wire| wire.taken());
@@ -114,11 +118,11 @@ fn a_client_is_not_read_while_nobody_takes_its_body() {
         if target == "/pass/never" {
             continue;
         }
-        give_room(100 << 10);
+        set_room(100 << 10);
         talk.turn();
         let some = taken().0 as usize;
         assert!((100 << 10..200 << 10).contains(&some), "{some}");
-        give_room(u64::MAX);
+        set_room(u64::MAX);
         let got = talk.turn();
         assert_eq!(taken().0 as usize, LEN - some);
         assert!(got.ends_with("\r\n0\r\n\r\n"));
@@ -129,7 +133,7 @@ fn a_client_is_not_read_while_nobody_takes_its_body() {
 #[test]
 fn a_stream_is_let_send_as_much_as_is_taken() {
     let mut client = client("");
-    give_room(0);
+    set_room(0);
     let request = client.frames.post(1, "/pass/echo");
     client.send(&request);
     for _ in 0..4 {
@@ -141,7 +145,7 @@ fn a_stream_is_let_send_as_much_as_is_taken() {
         "all that it may send"
     );
     assert_eq!(client.frames.grants(1), 0, "and it may not send more");
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let bytes = |received: Vec<Received>| -> usize {
         let sizes = received.iter().map(|received| match received {
             Received::Data(1, len) => *len,
@@ -203,7 +207,12 @@ fn a_chunked_body_ends_at_the_size_that_is_allowed() {
     got += &talk.send("4\r\nxxxx\r\n");
     got += &talk.send("1\r\nx\r\n");
     assert!(got.ends_with("4\r\nxxxx\r\n"), "{got}");
-    assert!(!talk.is_open() && talk.said().contains("too large chunked body: 4+1 bytes"));
+    assert!(
+        !talk.is_open()
+            && talk
+                .error_log()
+                .contains("too large chunked body: 4+1 bytes")
+    );
     assert_eq!(logged(), [200]);
 }
 
@@ -228,20 +237,20 @@ fn a_client_that_is_waited_for_too_long_is_given_up() {
         (responding.pass(1), responding.is_open()),
         (String::new(), false)
     );
-    assert!(responding.said().contains("client timed out"));
+    assert!(responding.error_log().contains("client timed out"));
     assert_eq!(logged(), [200]);
 }
 
 #[test]
 fn a_client_has_its_time_for_what_it_is_waited_for() {
     let mut talk = talk("client_body_timeout 3s;");
-    give_room(0);
+    set_room(0);
     talk.send(chunked("/pass/echo"));
     talk.pass(100_000);
     talk.send("1\r\nx\r\n");
     talk.pass(100_000);
     assert!(talk.is_open(), "it is the server that takes its time");
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     assert_eq!(talk.turn(), "1\r\nx\r\n");
     talk.pass(2999);
     assert!(talk.is_open());
@@ -252,7 +261,7 @@ fn a_client_has_its_time_for_what_it_is_waited_for() {
 #[test]
 fn a_body_that_breaks_is_answered_or_breaks_the_response_off() {
     let mut waiting = talk("");
-    give_room(0);
+    set_room(0);
     waiting.send(chunked("/pass/first"));
     assert_eq!(statuses(&waiting.send("2\r\nhe\r\nzz\r\n")), ["400"]);
     let mut responding = talk("");
@@ -260,8 +269,8 @@ fn a_body_that_breaks_is_answered_or_breaks_the_response_off() {
     assert_eq!(responding.send("2\r\nhe\r\n"), "2\r\nhe\r\n");
     assert_eq!(responding.send("zz\r\n"), "", "no end that looks like one");
     assert!(!responding.is_open());
-    let note = &notes()[0];
-    assert_eq!((note.status, note.completed), (200, false));
+    let entry = &log_entries()[0];
+    assert_eq!((entry.status, entry.completed), (200, false));
     let mut stream = client("");
     let request = stream.frames.post_with(1, "/pass/echo", "5");
     stream.send(&request);
@@ -276,7 +285,7 @@ fn a_body_that_breaks_is_answered_or_breaks_the_response_off() {
         Some(&head(3)),
         "the others go on"
     );
-    assert!(!notes()[0].completed);
+    assert!(!log_entries()[0].completed);
 }
 
 #[test]
@@ -295,8 +304,8 @@ fn what_came_before_a_broken_response_leaves_and_nothing_else() {
         Received::Reset(1, INTERNAL_ERROR),
     ];
     assert_eq!(received, broken);
-    let note = notes().remove(0);
-    assert_eq!((note.completed, note.status), (false, 200));
+    let entry = log_entries().remove(0);
+    assert_eq!((entry.completed, entry.status), (false, 200));
     stream.get(3, "/text");
     assert_eq!(logged(), [200], "the others go on");
 }
@@ -331,7 +340,7 @@ fn talk_with_large_rest() -> TestConnection {
 #[test]
 fn the_rest_of_a_body_is_read_past_while_a_large_response_leaves() {
     const LEN: usize = 500_000;
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = TestConnection::deaf("", 1000);
     talk.send(post("/pass/cut", &format!("Content-Length: {LEN}")));
     let head = talk.wire(|wire| wire.taken());
@@ -370,13 +379,13 @@ fn a_client_that_leaves_ends_what_is_asked_of_a_server() {
     assert!(responding.is_closed());
     assert!(
         responding
-            .said()
+            .error_log()
             .contains("client prematurely closed connection")
     );
-    let note = notes().remove(0);
-    assert_eq!((note.status, note.completed), (200, false));
+    let entry = log_entries().remove(0);
+    assert_eq!((entry.status, entry.completed), (200, false));
     let mut waiting = talk("");
-    give_room(0);
+    set_room(0);
     waiting.send(format!("{}2\r\nhe\r\n", chunked("/pass/first")));
     waiting.end();
     assert!(waiting.is_closed());
@@ -385,14 +394,14 @@ fn a_client_that_leaves_ends_what_is_asked_of_a_server() {
 
 #[test]
 fn a_client_that_leaves_may_be_ignored() {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = talk("");
-    give_room(0);
+    set_room(0);
     talk.push(post("/pass/first/ignore", "Content-Length: 5"));
     talk.push("hello");
     talk.end();
     assert!(!talk.is_closed());
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     assert_eq!(body(&talk.turn()), "5\r\nhello\r\n0\r\n\r\n");
     assert_eq!(logged(), [200]);
     assert!(talk.is_closed());
@@ -405,14 +414,14 @@ fn a_stream_that_is_reset_ends_in_both_directions() {
     client.send(&request);
     client.send(&frame(DATA, 0, 1, b"he"));
     client.send(&frame(RESET, 0, 1, &CANCEL.to_be_bytes()));
-    assert!(!notes()[0].completed);
+    assert!(!log_entries()[0].completed);
     wake();
     assert_eq!(client.turn(), []);
 }
 
 #[test]
 fn a_handler_is_told_of_arrivals_while_its_client_reads_nothing() {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = TestConnection::deaf("", 1000);
     talk.send(chunked("/pass/echo"));
     let piece = format!("{:x}\r\n{}\r\n", 16_384, "x".repeat(16_384));

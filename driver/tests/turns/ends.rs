@@ -4,7 +4,7 @@ use driver::worker::conn::ENDED_MS;
 use driver::worker::readiness::{Readiness, SocketFlags};
 use sim::Command;
 
-use super::site::{TestConnection, generation, get, logged, notes, statuses};
+use super::site::{TestConnection, generation, get, log_entries, logged, statuses};
 
 #[test]
 fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
@@ -49,8 +49,8 @@ fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
     talk.end();
     let text = talk.listen();
     assert!(text.len() > 98_000 && talk.is_closed());
-    let notes = notes();
-    assert!(notes[0].completed && notes[0].bytes_sent > 100_000);
+    let log_entries = log_entries();
+    assert!(log_entries[0].completed && log_entries[0].bytes_sent > 100_000);
 }
 
 #[test]
@@ -111,15 +111,15 @@ fn a_body_that_breaks_ends_the_connection_behind_what_was_queued() {
         let sent = String::from_utf8_lossy(&sent);
         assert_eq!(statuses(&sent), ["200", "200"]);
         assert!(sent.contains(&"x".repeat(1000)) && !sent.contains(&"x".repeat(1001)));
-        let notes = notes();
-        let ends: Vec<_> = notes
+        let log_entries = log_entries();
+        let ends: Vec<_> = log_entries
             .iter()
-            .map(|note| (&*note.uri, note.completed))
+            .map(|entry| (&*entry.uri, entry.completed))
             .collect();
         assert_eq!(ends, [("/a", true), ("/broken/1000", false)]);
-        let bytes: u64 = notes.iter().map(|note| note.bytes_sent).sum();
+        let bytes: u64 = log_entries.iter().map(|entry| entry.bytes_sent).sum();
         assert_eq!(bytes, sent.len() as u64);
-        assert!(talk.said().contains("the body is broken"));
+        assert!(talk.error_log().contains("the body is broken"));
     }
 }
 
@@ -147,7 +147,7 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
         }
         talk.pass(200);
         assert!(talk.is_closed(), "{server} {target}");
-        assert!(!notes()[0].completed);
+        assert!(!log_entries()[0].completed);
     }
 }
 
@@ -206,7 +206,7 @@ fn the_end_of_the_server_waits_for_a_response() {
     talk.turn();
     assert!(talk.is_open());
     assert!(talk.pass(500).contains("yyyyy"));
-    assert!(notes()[0].completed && !talk.is_open());
+    assert!(log_entries()[0].completed && !talk.is_open());
 }
 
 /// Its client may ask again before it sees the end: a close would answer that with a reset, which can take the response
@@ -218,7 +218,7 @@ fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
     talk.world.command(Command::Quit);
     talk.turn();
     talk.listen();
-    assert!(notes()[0].completed && !talk.is_open());
+    assert!(log_entries()[0].completed && !talk.is_open());
     assert!(
         !talk.is_closed(),
         "our side is ended, and what comes is read past"
@@ -226,7 +226,7 @@ fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
     assert_eq!(talk.send(get("/next")), "");
     assert!(!talk.is_closed());
     talk.pass(ENDED_MS);
-    assert!(talk.is_closed() && notes().is_empty());
+    assert!(talk.is_closed() && log_entries().is_empty());
 }
 
 #[test]
@@ -239,7 +239,7 @@ fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
         talk.turn();
         assert!(talk.is_open());
         talk.listen();
-        assert!(notes()[0].completed);
+        assert!(log_entries()[0].completed);
         if !server.is_empty() {
             talk.pass(2999);
             assert!(talk.is_open());
@@ -293,7 +293,7 @@ fn a_connection_whose_port_is_gone_ends_with_its_response() {
     talk.turn();
     assert!(talk.is_open());
     talk.listen();
-    assert!(notes()[0].completed && !talk.is_open());
+    assert!(log_entries()[0].completed && !talk.is_open());
 }
 
 #[test]
@@ -302,8 +302,8 @@ fn a_file_that_became_shorter_ends_the_connection_and_the_log_says_why() {
     let mut talk = TestConnection::new("");
     talk.send(get("/file/90000/100000"));
     assert!(talk.is_closed());
-    assert!(talk.said().contains(truncated), "{}", talk.said());
-    assert!(!notes()[0].completed);
+    assert!(talk.error_log().contains(truncated), "{}", talk.error_log());
+    assert!(!log_entries()[0].completed);
     let mut whole = TestConnection::new("");
     assert!(whole.send(get("/file/100000/100000")).len() > 100_000);
     let mut reset = TestConnection::deaf("", 1000);
@@ -311,5 +311,9 @@ fn a_file_that_became_shorter_ends_the_connection_and_the_log_says_why() {
     reset.wire(|wire| wire.reset());
     reset.turn();
     assert!(reset.is_closed());
-    assert!(!reset.said().contains(truncated), "{}", reset.said());
+    assert!(
+        !reset.error_log().contains(truncated),
+        "{}",
+        reset.error_log()
+    );
 }

@@ -80,7 +80,7 @@ impl Frames {
     }
 
     /// Reads what has come; settings, their acknowledgements, pings and windows are left out.
-    pub(crate) fn hear(&mut self, bytes: &[u8]) -> Vec<Received> {
+    pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<Received> {
         self.held.extend_from_slice(bytes);
         let mut received = Vec::new();
         while let Some(head) = self.held.first_chunk::<9>().copied() {

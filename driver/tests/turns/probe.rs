@@ -20,7 +20,7 @@ pub(crate) const VARIABLES: &[Variable] = variables! {
 };
 const WANTED: &str = "root /a/$heard;";
 
-pub(crate) fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
+pub(crate) fn observe(event: &ProbeEvent, x: Option<&mut Exchange>) {
     let status = x.map_or(0, |x| x.reply.status);
     HEARD.with_borrow_mut(|heard| heard.push((*event, status)));
 }

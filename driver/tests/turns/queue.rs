@@ -2,7 +2,7 @@
 
 use driver::worker::state::serving::{PIPELINE_DEPTH, QUEUE_BYTES};
 
-use super::site::{TestConnection, begun, get, notes, statuses};
+use super::site::{TestConnection, begun, get, log_entries, statuses};
 
 #[test]
 fn pipelined_responses_leave_in_one_write_up_to_a_number() {
@@ -17,7 +17,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_number() {
         let got = talk.send(get("/text").repeat(requests));
         assert_eq!(statuses(&got).len(), requests);
         assert_eq!(talk.sends(), sends, "{requests} requests");
-        assert_eq!(notes().len(), requests);
+        assert_eq!(log_entries().len(), requests);
     }
 }
 
@@ -86,7 +86,7 @@ fn no_request_is_served_behind_one_that_ends_the_connection() {
     let got = talk.send(format!("{}{last}{}", get("/first"), get("/third")));
     assert_eq!(statuses(&got), ["200", "200"]);
     assert!(!talk.is_open());
-    assert_eq!(notes().len(), 2);
+    assert_eq!(log_entries().len(), 2);
 }
 
 /// The first second's bytes, head included, and as many with each second more.
@@ -114,7 +114,7 @@ fn what_was_sent_is_logged_of_each_response() {
     let got = talk.send(get("/a") + &get("/bb") + &get("/pieces/100/1000"));
     let mut ends: Vec<usize> = got.match_indices("HTTP/1.1 ").map(|(at, _)| at).collect();
     ends.push(got.len());
-    let sent: Vec<u64> = notes().iter().map(|note| note.bytes_sent).collect();
+    let sent: Vec<u64> = log_entries().iter().map(|entry| entry.bytes_sent).collect();
     let sizes: Vec<u64> = ends
         .windows(2)
         .map(|pair| (pair[1] - pair[0]) as u64)
@@ -126,8 +126,11 @@ fn what_was_sent_is_logged_of_each_response() {
 fn the_head_is_counted_without_the_body() {
     let mut talk = TestConnection::new("");
     let got = talk.send(get("/a"));
-    assert_eq!(notes()[0].header_bytes, (got.len() - 2) as u64);
+    assert_eq!(log_entries()[0].header_bytes, (got.len() - 2) as u64);
     let again = talk.send(get("/a") + &get("/b"));
-    let sizes: Vec<u64> = notes().iter().map(|note| note.header_bytes).collect();
+    let sizes: Vec<u64> = log_entries()
+        .iter()
+        .map(|entry| entry.header_bytes)
+        .collect();
     assert_eq!(sizes, [(again.len() / 2 - 2) as u64; 2]);
 }

@@ -14,7 +14,7 @@ use server_upstream::route::ServerTls;
 use sim::Wire;
 
 use super::secure::{Pair, Secure};
-use super::servers::{Behind, NONE, REQUEST, accept, ok, talk};
+use super::servers::{NONE, REQUEST, UpstreamServers, accept, ok, talk};
 use super::site::{TestConnection, body, get};
 
 /// A server of HTTP/2 on one connection.
@@ -45,7 +45,7 @@ impl Server {
     }
 
     /// Takes received bytes, and answers.
-    fn act(&mut self, behind: &Behind) {
+    fn act(&mut self, behind: &UpstreamServers) {
         let (sent, fetched) = behind.with(self.at, |wire| {
             wire.fetch(usize::MAX);
             (wire.sent().to_vec(), wire.fetched())
@@ -92,7 +92,7 @@ impl Server {
         }
     }
 
-    fn answer(&mut self, behind: &Behind, id: u32, text: &str) {
+    fn answer(&mut self, behind: &UpstreamServers, id: u32, text: &str) {
         let head = ResponseHead {
             status: 200,
             body: BodyLength::Unknown,
@@ -109,7 +109,10 @@ impl Server {
 }
 
 /// A client, servers behind that are reached by HTTP/2, and the indices of some more clients.
-fn streams(clients: usize, tls: Option<Arc<ServerTls>>) -> (TestConnection, Behind, Vec<usize>) {
+fn streams(
+    clients: usize,
+    tls: Option<Arc<ServerTls>>,
+) -> (TestConnection, UpstreamServers, Vec<usize>) {
     let (mut talk, behind) = talk();
     talk.world.adjust = Some(Box::new(move |route| {
         route.protocol = &HTTP2;
@@ -279,8 +282,8 @@ fn a_late_stream_and_one_that_nobody_wants_leave_the_others_alone() {
     assert_eq!(resets.count(), 2);
 }
 
-/// A client with a request over TLS, and the server's end: `offers` HTTP/2 by ALPN, or `speaks` it.
-fn secured(offers: bool, speaks: bool) -> (TestConnection, Behind, Secure) {
+/// A client with a request over TLS, and the server's end: `offers` HTTP/2 by ALPN, or `uses` it.
+fn secured(offers: bool, speaks: bool) -> (TestConnection, UpstreamServers, Secure) {
     let pair = Pair::new();
     let tls = pair.client(offers);
     let (mut talk, behind) = talk();
@@ -295,7 +298,7 @@ fn secured(offers: bool, speaks: bool) -> (TestConnection, Behind, Secure) {
 }
 
 /// Carries bytes of TLS both ways; returns the bytes that the client got.
-fn shake(talk: &mut TestConnection, behind: &Behind, secure: &mut Secure) -> String {
+fn shake(talk: &mut TestConnection, behind: &UpstreamServers, secure: &mut Secure) -> String {
     let mut received = String::new();
     for _ in 0..4 {
         let sent = behind.with(0, |wire| {

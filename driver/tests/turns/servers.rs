@@ -18,9 +18,9 @@ use sim::{Command, Faults, Hands, Random, Servers, Wire};
 use super::site::{TestConnection, body, generation, get};
 
 /// An attempt, and what has come of it.
-struct Passing {
+struct ProxiedRequest {
     request: UpstreamRequest,
-    told: Vec<u8>,
+    received: Vec<u8>,
 }
 
 /// Passes the request on; returns what came of it once that is known.
@@ -30,30 +30,30 @@ pub(crate) fn pass(
     connections: u64,
     window: u64,
 ) -> Option<String> {
-    let mut passing = match x.extensions.take::<Passing>() {
-        Some(passing) => passing,
+    let mut proxied = match x.extensions.take::<ProxiedRequest>() {
+        Some(proxied) => proxied,
         None => {
             let waker = x.waker(cx);
             let request = cx.connector.call(route(connections), spec(), waker);
             request.set_window(window);
-            Passing {
+            ProxiedRequest {
                 request,
-                told: Vec::new(),
+                received: Vec::new(),
             }
         }
     };
-    while let Some(event) = passing.request.next() {
+    while let Some(event) = proxied.request.next() {
         match event {
             UpstreamEvent::Data(chunk) => {
                 assert!(chunk.len() <= window);
-                passing.told.extend_from_slice(chunk.bytes());
+                proxied.received.extend_from_slice(chunk.bytes());
             }
-            UpstreamEvent::End => return String::from_utf8(passing.told).ok(),
+            UpstreamEvent::End => return String::from_utf8(proxied.received).ok(),
             UpstreamEvent::Failed(error) => return Some(format!("{:?}", error.failure)),
             _ => {}
         }
     }
-    x.extensions.push(passing);
+    x.extensions.push(proxied);
     x.progress.state = State::Waiting(Wait::woken());
     None
 }
@@ -95,12 +95,12 @@ pub(crate) const REQUEST: &str = "GET / HTTP/1.1\r\nHost: b\r\n\r\n";
 
 /// The wires of all connections to servers so far.
 #[derive(Clone, Default)]
-pub(crate) struct Behind {
+pub(crate) struct UpstreamServers {
     wires: Rc<RefCell<Vec<Rc<RefCell<Wire>>>>>,
     hands: Rc<Hands>,
 }
 
-impl Servers for Behind {
+impl Servers for UpstreamServers {
     fn connect(&mut self, _: &UpstreamAddr) -> io::Result<Rc<RefCell<Wire>>> {
         let (hands, dice) = (Rc::clone(&self.hands), Random::new(5));
         let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
@@ -110,7 +110,7 @@ impl Servers for Behind {
     }
 }
 
-impl Behind {
+impl UpstreamServers {
     pub(crate) fn count(&self) -> usize {
         self.wires.borrow().len()
     }
@@ -145,9 +145,9 @@ pub(crate) fn ok(text: &str) -> String {
 }
 
 /// A client, and servers behind.
-pub(crate) fn talk() -> (TestConnection, Behind) {
+pub(crate) fn talk() -> (TestConnection, UpstreamServers) {
     let mut talk = TestConnection::new("");
-    let behind = Behind {
+    let behind = UpstreamServers {
         wires: Rc::default(),
         hands: Rc::clone(&talk.world.hands),
     };
@@ -156,7 +156,7 @@ pub(crate) fn talk() -> (TestConnection, Behind) {
 }
 
 /// Makes a connection as [`talk`] does, which has become idle.
-fn idle() -> (TestConnection, Behind) {
+fn idle() -> (TestConnection, UpstreamServers) {
     let (mut talk, behind) = talk();
     assert_eq!(talk.send(get("/passed/2/9999")), "");
     behind.push(0, ok("first"));

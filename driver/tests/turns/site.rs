@@ -24,8 +24,8 @@ use server_http::{LoadOptions, load, reply};
 use sim::{Disk, Faults, Random, Wire, World};
 
 use super::detached;
-use super::passing::pass;
-use super::probe::{VARIABLES, hear};
+use super::probe::{VARIABLES, observe};
+use super::proxy_handler::pass;
 use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
@@ -41,7 +41,7 @@ pub(crate) struct TestConnection {
 
 /// Log entry of one exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Note {
+pub(crate) struct LogEntry {
     pub(crate) uri: String,
     pub(crate) status: u16,
     pub(crate) request_bytes: u64,
@@ -53,7 +53,7 @@ pub(crate) struct Note {
 }
 
 thread_local! {
-    static NOTES: RefCell<Vec<Note>> = const { RefCell::new(Vec::new()) };
+    static LOG_ENTRIES: RefCell<Vec<LogEntry>> = const { RefCell::new(Vec::new()) };
     static BEGUN: Cell<usize> = const { Cell::new(0) };
 }
 
@@ -63,13 +63,13 @@ pub(crate) fn begun() -> usize {
 }
 
 /// Log entries since the last call.
-pub(crate) fn notes() -> Vec<Note> {
-    NOTES.take()
+pub(crate) fn log_entries() -> Vec<LogEntry> {
+    LOG_ENTRIES.take()
 }
 
 /// The statuses alone.
 pub(crate) fn logged() -> Vec<u16> {
-    notes().iter().map(|note| note.status).collect()
+    log_entries().iter().map(|entry| entry.status).collect()
 }
 
 impl TestConnection {
@@ -97,7 +97,7 @@ impl TestConnection {
     }
 
     fn over(server: &str, room: usize, reads: bool) -> Self {
-        notes();
+        log_entries();
         begun();
         let (generation, log) = generation(server, 1);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
@@ -184,7 +184,7 @@ impl TestConnection {
     }
 
     /// Error log, from level `info` on.
-    pub(crate) fn said(&self) -> String {
+    pub(crate) fn error_log(&self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
         String::from_utf8_lossy(&text[..n]).into_owned()
@@ -271,9 +271,9 @@ fn nameless(bytes: &[u8]) -> File {
 const STORY: Module = Module {
     name: "story",
     handlers: &[
-        Handler::Content(tell),
-        Handler::Log(note),
-        Handler::Event(hear),
+        Handler::Content(respond),
+        Handler::Log(record),
+        Handler::Event(observe),
     ],
     variables: VARIABLES,
     wants: Some(|_, is_used| Wants::all(is_used)),
@@ -300,7 +300,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
 }
 
 /// Answers as the URI says.
-fn tell(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     BEGUN.set(BEGUN.get() + 1);
     let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
@@ -439,12 +439,12 @@ impl BodySource for LateBody {
     }
 }
 
-fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
+fn record(x: &mut Exchange, _: &mut Ctx<'_>) {
     let status = match x.route.err_status {
         0 => x.reply.status,
         status => status,
     };
-    let note = Note {
+    let entry = LogEntry {
         uri: String::from_utf8_lossy(&x.target.uri).into_owned(),
         status,
         request_bytes: x.input.bytes,
@@ -453,7 +453,7 @@ fn note(x: &mut Exchange, _: &mut Ctx<'_>) {
         completed: x.response.completed,
         begun: BEGUN.get(),
     };
-    NOTES.with_borrow_mut(|notes| notes.push(note));
+    LOG_ENTRIES.with_borrow_mut(|log_entries| log_entries.push(entry));
 }
 
 /// Turns without time going on; far more than any story has.

@@ -6,7 +6,7 @@ use super::frames::{
     CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, Frames, HEADERS,
     INTERNAL_ERROR, NO_ERROR, PING, PROTOCOL_ERROR, REFUSED_STREAM, RESET, Received, frame,
 };
-use super::site::{TestConnection, get, logged, notes, statuses};
+use super::site::{TestConnection, get, log_entries, logged, statuses};
 
 /// A client of HTTP/2 that has said its preface.
 pub(crate) struct Client {
@@ -43,7 +43,7 @@ impl Client {
 
     pub(crate) fn turn(&mut self) -> Vec<Received> {
         let bytes = self.talk.turn_bytes();
-        self.frames.hear(&bytes)
+        self.frames.receive(&bytes)
     }
 
     pub(crate) fn pass(&mut self, ms: u64) -> Vec<Received> {
@@ -86,7 +86,7 @@ fn a_preface_may_come_in_pieces() {
         talk.push(&hello[at..]);
         talk.push(frames.get(1, "/text"));
         let bytes = talk.turn_bytes();
-        let received = Frames::begin().0.hear(&bytes);
+        let received = Frames::begin().0.receive(&bytes);
         assert_eq!(received.last(), Some(&Received::End(1)), "{at}");
     }
 }
@@ -99,9 +99,9 @@ fn a_body_is_counted_with_its_request() {
     assert_eq!(client.send(&frame(DATA, 0, 1, b"he")), []);
     let received = client.send(&frame(DATA, END_STREAM, 1, b"llo"));
     assert_eq!(received, [head(1), Received::Data(1, 7), Received::End(1)]);
-    let with = notes().remove(0);
+    let with = log_entries().remove(0);
     client.get(3, "/body");
-    let without = notes().remove(0);
+    let without = log_entries().remove(0);
     // "POST" is an entry of the static table as "GET" is.
     assert_eq!(with.request_bytes, without.request_bytes + 5);
 }
@@ -115,8 +115,8 @@ fn a_client_that_resets_a_stream_is_logged_as_gone_where_it_had_no_answer() {
     // Its window is full before the end.
     client.get(3, "/pieces/100/1000");
     client.send(&frame(RESET, 0, 3, &CANCEL.to_be_bytes()));
-    let note = notes().remove(0);
-    assert_eq!((note.status, note.completed), (200, false));
+    let entry = log_entries().remove(0);
+    assert_eq!((entry.status, entry.completed), (200, false));
     client.get(5, "/wait/5000");
     client.talk.end();
     assert!(client.talk.is_closed());
@@ -224,7 +224,7 @@ fn what_a_client_did_is_forgiven_a_frame_a_second() {
 fn a_header_block_has_its_time_from_its_begin() {
     let mut client = Client::new("client_header_timeout 2s; keepalive_timeout 60s;");
     client.get(1, "/a");
-    notes();
+    log_entries();
     let block = client.frames.block("GET", "/b");
     client.send(&frame(HEADERS, END_STREAM, 3, &block[..2]));
     client.pass(1500);
@@ -287,7 +287,7 @@ fn a_response_that_was_waited_for_has_all_of_send_timeout() {
     assert!(client.talk.is_open());
     client.pass(1);
     assert!(!client.talk.is_open());
-    assert_eq!(notes().len(), 1);
+    assert_eq!(log_entries().len(), 1);
 }
 
 #[test]
@@ -353,10 +353,10 @@ fn heads_are_counted_apart_from_bodies() {
     let request = client.frames.get(1, "/a");
     client.talk.push(request);
     let bytes = client.talk.turn_bytes();
-    let note = notes().remove(0);
+    let entry = log_entries().remove(0);
     // A frame of the head, and one with two bytes.
-    assert_eq!(note.bytes_sent, bytes.len() as u64);
-    assert_eq!(note.header_bytes, (bytes.len() - 11) as u64);
+    assert_eq!(entry.bytes_sent, bytes.len() as u64);
+    assert_eq!(entry.header_bytes, (bytes.len() - 11) as u64);
 }
 
 #[test]

@@ -3,8 +3,8 @@
 use driver::worker::readiness::Readiness;
 use sim::Command;
 
-use super::passing::{give_room, taken, wake};
-use super::site::{TestConnection, get, notes};
+use super::proxy_handler::{set_room, taken, wake};
+use super::site::{TestConnection, get, log_entries};
 
 const HEAD: &str = "HTTP/1.1 101 Switching Protocols\r\n";
 
@@ -14,7 +14,7 @@ fn upgrade(target: &str) -> String {
 
 /// A client whose connection has become a tunnel.
 fn tunnel(server: &str) -> TestConnection {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = TestConnection::new(server);
     let got = talk.send(upgrade("/pass/tunnel"));
     assert!(got.starts_with(HEAD) && got.ends_with("\r\n\r\n"), "{got}");
@@ -34,12 +34,12 @@ fn a_tunnel_carries_bytes_as_they_are() {
     }
     let large = "x".repeat(300_000);
     assert_eq!(talk.send(&large), large);
-    assert!(notes().is_empty() && talk.is_open());
+    assert!(log_entries().is_empty() && talk.is_open());
 }
 
 #[test]
 fn bytes_that_came_with_the_request_go_into_the_tunnel() {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = TestConnection::new("");
     let got = talk.send(upgrade("/pass/tunnel") + "early");
     assert!(
@@ -55,22 +55,22 @@ fn a_tunnel_ends_with_either_side_when_all_has_left() {
     talk.push("last words");
     assert_eq!(talk.end(), "last words");
     assert!(talk.is_closed());
-    let note = notes().remove(0);
-    assert_eq!((note.status, note.completed), (101, true));
-    assert_eq!(note.request_bytes, upgrade("/pass/tunnel").len() as u64);
-    assert!(note.bytes_sent > 10);
+    let entry = log_entries().remove(0);
+    assert_eq!((entry.status, entry.completed), (101, true));
+    assert_eq!(entry.request_bytes, upgrade("/pass/tunnel").len() as u64);
+    assert!(entry.bytes_sent > 10);
 }
 
 #[test]
 fn what_nobody_takes_of_a_tunnel_is_not_read() {
     let mut talk = tunnel("");
-    give_room(0);
+    set_room(0);
     talk.send(vec![b'x'; 1 << 20]);
     let read = talk.wire(|wire| wire.taken());
     assert!(read < 300_000, "{read}");
     talk.end();
     assert!(!talk.is_closed(), "what is on its way still comes");
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     assert_eq!(talk.turn().len(), 1 << 20);
     assert!(talk.is_closed());
 }
@@ -90,7 +90,7 @@ fn an_idle_tunnel_has_no_time_of_its_own() {
 
 #[test]
 fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
-    give_room(u64::MAX);
+    set_room(u64::MAX);
     let mut talk = TestConnection::deaf("send_timeout 3s;", 1000);
     talk.send(upgrade("/pass/tunnel"));
     talk.send("x".repeat(10_000));
@@ -98,7 +98,7 @@ fn a_client_that_takes_nothing_of_a_tunnel_is_given_up() {
     assert!(!talk.is_closed());
     talk.pass(1);
     assert!(talk.is_closed());
-    assert!(!notes()[0].completed);
+    assert!(!log_entries()[0].completed);
 }
 
 #[test]

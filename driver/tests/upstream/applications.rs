@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
 
-use super::server::{OK, accept, request, say, server};
+use super::server::{OK, accept, request, send, server};
 use super::site::Site;
 
 /// This many bytes of what comes.
@@ -23,7 +23,7 @@ fn a_request_to_an_application_goes_through() {
         let server = server(move |listener| {
             let mut socket = accept(&listener);
             assert_eq!(bytes(&mut socket, wanted.len()), wanted);
-            say(
+            send(
                 &mut socket,
                 "Status: 404 No\r\nContent-Length: 5\r\n\r\nhello, and more",
             );
@@ -47,14 +47,14 @@ fn memory_of_one_protocol_is_not_used_for_another() {
         for _ in 0..3 {
             let mut socket = accept(&listener);
             request(&mut socket, 0);
-            say(&mut socket, OK);
+            send(&mut socket, OK);
             let mut socket = accept(&listener);
             assert_eq!(bytes(&mut socket, SCGI_GET.len()), SCGI_GET);
-            say(&mut socket, "A: b\n\nuntil the end");
+            send(&mut socket, "A: b\n\nuntil the end");
             socket.shutdown(Shutdown::Write).expect("it is open");
             let mut socket = accept(&listener);
             bytes(&mut socket, UWSGI_POST.len() - 3);
-            say(&mut socket, "HTTP/2.0 201 So\n\n");
+            send(&mut socket, "HTTP/2.0 201 So\n\n");
             drop(socket);
         }
     });
@@ -88,7 +88,7 @@ fn an_answer_that_breaks_off_has_failed() {
         let server = server(move |listener| {
             let mut socket = accept(&listener);
             bytes(&mut socket, sent);
-            say(&mut socket, answer);
+            send(&mut socket, answer);
         });
         let site = Site::new(16);
         let told = site.get(&format!("/{}/scgi", server.port));
@@ -127,9 +127,9 @@ fn an_application_may_switch_protocols() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         bytes(&mut socket, SCGI_GET.len());
-        say(&mut socket, "Status: 101 Up\r\nUpgrade: echo\r\n\r\n");
+        send(&mut socket, "Status: 101 Up\r\nUpgrade: echo\r\n\r\n");
         assert_eq!(bytes(&mut socket, 4), b"ping");
-        say(&mut socket, "pong, bye");
+        send(&mut socket, "pong, bye");
         assert_eq!(socket.read(&mut [0]).ok(), Some(0), "our side ends");
     });
     let site = Site::new(16);

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use driver::worker::thread_commands::Command;
 use sys::socket::set_linger_reset;
 
-use super::server::{OK, accept, request, say, server};
+use super::server::{OK, accept, request, send, server};
 use super::site::{FILE_BYTES, Site};
 
 #[test]
@@ -23,8 +23,8 @@ fn a_request_goes_through() {
             "{received}"
         );
         assert!(received.ends_with("\r\n\r\nabc"), "{received}");
-        say(&mut socket, "HTTP/1.1 103 Early Hints\r\n\r\n");
-        say(&mut socket, OK);
+        send(&mut socket, "HTTP/1.1 103 Early Hints\r\n\r\n");
+        send(&mut socket, OK);
         assert_eq!(request(&mut socket, 0), "", "without a pool it is closed");
     });
     let site = Site::new(16);
@@ -39,12 +39,12 @@ fn a_connection_of_a_pool_is_used_again_as_often_as_it_may_be() {
         let mut socket = accept(&listener);
         for _ in 0..2 {
             request(&mut socket, 0);
-            say(&mut socket, OK);
+            send(&mut socket, OK);
         }
         assert_eq!(request(&mut socket, 0), "", "it has served two");
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, OK);
+        send(&mut socket, OK);
     });
     let site = Site::new(16);
     let uri = format!("/{}/pool/twice", server.port);
@@ -61,7 +61,7 @@ fn an_idle_connection_that_the_server_ends_is_not_used() {
         for _ in 0..2 {
             let mut socket = accept(&listener);
             request(&mut socket, 0);
-            say(&mut socket, OK);
+            send(&mut socket, OK);
             drop(socket);
             closed.send(()).expect("the test waits");
         }
@@ -80,7 +80,7 @@ fn bytes_that_nobody_asked_for_end_an_idle_connection() {
         for _ in 0..2 {
             let mut socket = accept(&listener);
             request(&mut socket, 0);
-            say(&mut socket, &format!("{OK}surplus"));
+            send(&mut socket, &format!("{OK}surplus"));
             assert_eq!(request(&mut socket, 0), "");
         }
     });
@@ -134,7 +134,7 @@ fn a_server_that_ends_too_early_is_told_of() {
         let server = server(move |listener| {
             let mut socket = accept(&listener);
             request(&mut socket, 0);
-            say(&mut socket, text);
+            send(&mut socket, text);
         });
         let received = Site::new(16).get(&format!("/{}", server.port));
         let (failure, rest) = received.split_once(" sent ").expect("it failed");
@@ -179,12 +179,12 @@ fn the_rest_of_a_short_response_that_nobody_wants_is_dropped_and_the_connection_
     let server = server(move |listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
+        send(&mut socket, "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n");
         is_given_up.recv().expect("the test goes on");
-        say(&mut socket, "hello");
+        send(&mut socket, "hello");
         said.send(()).expect("the test waits");
         request(&mut socket, 0);
-        say(&mut socket, OK);
+        send(&mut socket, OK);
     });
     let site = Site::new(16);
     let uri = format!("/{}/pool", server.port);
@@ -210,7 +210,7 @@ fn a_response_in_small_pieces_waits_for_no_acknowledgement() {
                     "two,",
                     "more",
                 ] {
-                    say(&mut socket, piece);
+                    send(&mut socket, piece);
                 }
             }
             assert_eq!(request(&mut socket, 0), "", "it is closed");
@@ -245,7 +245,7 @@ fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(
+        send(
             &mut socket,
             "HTTP/1.1 200 OK\r\nContent-Length: 65537\r\n\r\n",
         );
@@ -263,7 +263,7 @@ fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connectio
         let mut received = [0; 4096];
         assert!(socket.read(&mut received).expect("a request comes") > 0);
         // A head in a record; the five bytes of the body never come.
-        say(
+        send(
             &mut socket,
             "\x01\x06\0\x01\0\x15\0\0Content-Length: 5\r\n\r\n",
         );
@@ -284,11 +284,11 @@ fn a_long_response_comes_whole() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(
+        send(
             &mut socket,
             &format!("HTTP/1.1 200 OK\r\nContent-Length: {BYTES}\r\n\r\n"),
         );
-        say(&mut socket, &"0123456789".repeat(BYTES / 10));
+        send(&mut socket, &"0123456789".repeat(BYTES / 10));
     });
     let received = Site::new(16).get(&format!("/{}", server.port));
     assert_eq!(received.len(), 4 + BYTES);
@@ -305,7 +305,7 @@ fn a_thread_that_quits_does_not_wait_for_idle_connections() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, OK);
+        send(&mut socket, OK);
         assert_eq!(request(&mut socket, 0), "", "it is closed");
     });
     let site = Site::new(16);
@@ -320,7 +320,7 @@ fn idle_connections_make_room_for_clients_and_others() {
     let server = server(|listener| {
         let mut idle = accept(&listener);
         request(&mut idle, 0);
-        say(&mut idle, OK);
+        send(&mut idle, OK);
         // The second client takes its place.
         assert_eq!(request(&mut idle, 0), "");
     });
@@ -339,9 +339,9 @@ fn no_more_is_read_than_the_exchange_has_room_for() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, "HTTP/1.1 200 OK\r\n");
-        say(&mut socket, "Content-Length: 1000\r\n\r\n");
-        say(&mut socket, &"x".repeat(1000));
+        send(&mut socket, "HTTP/1.1 200 OK\r\n");
+        send(&mut socket, "Content-Length: 1000\r\n\r\n");
+        send(&mut socket, &"x".repeat(1000));
     });
     let received = Site::new(16).get(&format!("/{}/narrow", server.port));
     assert_eq!(received, format!("200 {}", "x".repeat(1000)));
@@ -355,7 +355,7 @@ fn a_body_in_a_file_goes_whole_to_a_server_that_reads_late() {
         let received = request(&mut socket, FILE_BYTES as usize);
         let body = received.split_once("\r\n\r\n").expect("a head").1;
         assert!(body.bytes().all(|byte| byte == b'f'));
-        say(&mut socket, OK);
+        send(&mut socket, OK);
     });
     let received = Site::new(16).get(&format!("/{}/file", server.port));
     assert_eq!(received, "200 hello");
@@ -367,7 +367,7 @@ fn an_answer_before_the_end_of_the_request_is_heard_though_the_server_closes() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(
+        send(
             &mut socket,
             "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno",
         );
@@ -410,14 +410,14 @@ fn a_tunnel_carries_both_ways_and_ends_side_by_side() {
             let mut socket = accept(&listener);
             let received = request(&mut socket, 0);
             assert!(received.contains("\r\nUpgrade: echo\r\n"), "{received}");
-            say(
+            send(
                 &mut socket,
                 "HTTP/1.1 101 Switching\r\nUpgrade: echo\r\n\r\nhi ",
             );
             let mut ping = [0; 4];
             socket.read_exact(&mut ping).expect("it comes");
             assert_eq!(&ping, b"ping");
-            say(&mut socket, "bye");
+            send(&mut socket, "bye");
             if server_first {
                 socket.shutdown(Shutdown::Write).expect("it is open");
             }
@@ -434,7 +434,7 @@ fn a_tunnel_in_which_nobody_says_anything_times_out() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, "HTTP/1.1 101 Switching\r\n\r\n");
+        send(&mut socket, "HTTP/1.1 101 Switching\r\n\r\n");
         assert_eq!(request(&mut socket, 0), "ping", "then it is closed");
     });
     let received = Site::new(16).get(&format!("/{}/tunnel/read_soon", server.port));

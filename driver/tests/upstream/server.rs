@@ -41,7 +41,7 @@ pub(crate) fn request(socket: &mut impl Read, body: usize) -> String {
     String::from_utf8(received).expect("it is text")
 }
 
-pub(crate) fn say(socket: &mut TcpStream, text: &str) {
+pub(crate) fn send(socket: &mut TcpStream, text: &str) {
     socket.write_all(text.as_bytes()).expect("it is open");
 }
 

@@ -31,9 +31,9 @@ const PASS: Module = Module {
 };
 
 /// An attempt and what has come of it.
-struct Passing {
+struct ProxiedRequest {
     request: UpstreamRequest,
-    told: Vec<u8>,
+    report: Vec<u8>,
 }
 
 /// Passes a request on: `/<port>/<words>`. The words say how.
@@ -41,8 +41,8 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
     let has = |word| words.contains(&word);
-    let mut passing = match x.extensions.take::<Passing>() {
-        Some(passing) => passing,
+    let mut proxied = match x.extensions.take::<ProxiedRequest>() {
+        Some(proxied) => proxied,
         None => {
             if has("hold") {
                 wait_in_turn(words[0]);
@@ -60,44 +60,44 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             if has("narrow") {
                 request.set_window(7);
             }
-            Passing {
+            ProxiedRequest {
                 request,
-                told: Vec::new(),
+                report: Vec::new(),
             }
         }
     };
-    while let Some(event) = passing.request.next() {
-        let told = &mut passing.told;
+    while let Some(event) = proxied.request.next() {
+        let report = &mut proxied.report;
         match event {
-            UpstreamEvent::Interim(head) => told.extend(format!("({}) ", head.status).bytes()),
+            UpstreamEvent::Interim(head) => report.extend(format!("({}) ", head.status).bytes()),
             UpstreamEvent::Head(head, _) => {
-                told.extend(format!("{} ", head.status).bytes());
+                report.extend(format!("{} ", head.status).bytes());
                 if has("give_up") {
-                    reply::text(x, cx, 200, passing.told, Some(b"text/plain"));
+                    reply::text(x, cx, 200, proxied.report, Some(b"text/plain"));
                     return Content::Sent;
                 }
             }
             UpstreamEvent::Data(chunk) => {
                 assert!(!has("narrow") || chunk.len() <= 7, "more than the window");
-                told.extend_from_slice(chunk.bytes());
+                report.extend_from_slice(chunk.bytes());
                 if has("tunnel") && chunk.bytes().ends_with(b"bye") {
-                    passing.request.end(None);
+                    proxied.request.end(None);
                 }
             }
-            UpstreamEvent::Note(text) => told.extend(text),
-            UpstreamEvent::Trailers(_) => told.extend(b" trailers"),
+            UpstreamEvent::Note(text) => report.extend(text),
+            UpstreamEvent::Trailers(_) => report.extend(b" trailers"),
             UpstreamEvent::Upgraded => {
-                told.extend(b"upgraded ");
-                passing.request.send(Chunk::Static(b"ping"));
+                report.extend(b"upgraded ");
+                proxied.request.send(Chunk::Static(b"ping"));
             }
             UpstreamEvent::End => {
-                let facts = passing.request.facts();
+                let facts = proxied.request.facts();
                 assert!(facts.connected_ms >= Some(facts.started_ms), "{facts:?}");
                 assert!(facts.head_ms >= facts.connected_ms && facts.ended_ms >= facts.head_ms);
                 assert!(facts.sent_ms >= facts.connected_ms || has("file"));
                 let reused = if facts.reused { " reused" } else { "" };
-                told.extend_from_slice(reused.as_bytes());
-                reply::text(x, cx, 200, passing.told, Some(b"text/plain"));
+                report.extend_from_slice(reused.as_bytes());
+                reply::text(x, cx, 200, proxied.report, Some(b"text/plain"));
                 return Content::Sent;
             }
             UpstreamEvent::Failed(error) => {
@@ -105,13 +105,13 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                     "{:?} sent {} reused {} untouched {}",
                     error.failure, error.sent_bytes, error.reused, error.untouched
                 );
-                told.extend_from_slice(text.as_bytes());
-                reply::text(x, cx, 200, passing.told, Some(b"text/plain"));
+                report.extend_from_slice(text.as_bytes());
+                reply::text(x, cx, 200, proxied.report, Some(b"text/plain"));
                 return Content::Sent;
             }
         }
     }
-    x.extensions.push(passing);
+    x.extensions.push(proxied);
     x.progress.state = State::Waiting(Wait::woken());
     Content::Wait
 }

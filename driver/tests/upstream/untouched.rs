@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::net::sockopt::set_tcp_quickack;
 use sys::socket::set_linger_reset;
 
-use super::server::{OK, accept, request, say, server};
+use super::server::{OK, accept, request, send, server};
 use super::site::{Site, hold};
 
 /// The second request, until it is dropped.
@@ -27,7 +27,7 @@ fn second(meet: impl FnOnce(TcpStream, HeldOpen) + Send + 'static) -> String {
     let server = server(move |listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
-        say(&mut socket, OK);
+        send(&mut socket, OK);
         is_held.recv().expect("the second request comes");
         meet(socket, HeldOpen(go));
     });

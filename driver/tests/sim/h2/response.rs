@@ -2,9 +2,9 @@
 
 use sim::{Link, Wire};
 
-use super::super::judge::{Court, reached};
+use super::super::checker::{RunContext, reached};
 use super::super::site::{CONFS, Conf, FILES, Site};
-use super::ask::Expected;
+use super::requests::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
@@ -16,7 +16,7 @@ impl Peer {
         last: (usize, usize),
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         let stream = &self.streams[&id];
         let Some(received) = reached(&wire.takes, stream.head.1) else {
@@ -27,13 +27,14 @@ impl Peer {
         let oldest = received.generation.max(link.accepted.1);
         let mut result = Err("no configuration is in force".to_owned());
         for number in oldest..=newest {
-            let conf = &CONFS[court.generations[number as usize - 1]];
-            result = check_one(stream, conf, court.site);
+            let conf = &CONFS[context.generations[number as usize - 1]];
+            result = check_one(stream, conf, context.site);
             if result.is_ok() {
                 break;
             }
         }
-        result.map_err(|e| format!("stream {id}, {last:?} ({:?}): {e}", stream.ask.want))?;
+        result
+            .map_err(|e| format!("stream {id}, {last:?} ({:?}): {e}", stream.request.expected))?;
         match begun {
             Some(begun) if begun.at_ms < received.at_ms + stream.wait_ms() => {
                 Err(format!("stream {id} waited for too short a time"))
@@ -45,7 +46,7 @@ impl Peer {
     /// The part of a body that came must be right also where the rest never does.
     pub(super) fn check_parts(&self, site: &Site) -> Result<(), String> {
         for (id, stream) in &self.streams {
-            let whole = match &stream.ask.want {
+            let whole = match &stream.request.expected {
                 Expected::File(n) | Expected::Pieces(n) => &site.files[*n][..],
                 Expected::Part(n, range) => &site.files[*n][range.clone()],
                 _ => continue,
@@ -66,9 +67,9 @@ impl Stream {
 
     /// How long the answer is held back; a broken body is answered at once.
     fn wait_ms(&self) -> u64 {
-        match self.ask.want {
+        match self.request.expected {
             Expected::WrongLength => 0,
-            _ => self.ask.wait_ms,
+            _ => self.request.wait_ms,
         }
     }
 }
@@ -84,15 +85,18 @@ fn check_one(stream: &Stream, conf: &Conf, site: &Site) -> Result<(), String> {
         return Err(format!("a field {name:?}"));
     }
     let text = conf.text().into_bytes();
-    let with_trailer = matches!(stream.ask.want, Expected::Trailer | Expected::Pieces(_));
-    if with_trailer && !stream.ask.is_head {
+    let with_trailer = matches!(
+        stream.request.expected,
+        Expected::Trailer | Expected::Pieces(_)
+    );
+    if with_trailer && !stream.request.is_head {
         if stream.trailers.len() != 1 || stream.trailers[0].0 != "x-sum" {
             return Err(format!("trailers {:?}", stream.trailers));
         }
     } else if !stream.trailers.is_empty() {
         return Err("trailers that nobody asked for".to_owned());
     }
-    match &stream.ask.want {
+    match &stream.request.expected {
         Expected::Page(status) => check_page(stream, *status),
         Expected::Malformed => check_page(stream, 400),
         Expected::WrongLength if stream.status == 400 => check_page(stream, 400),
@@ -131,7 +135,7 @@ fn check_status(stream: &Stream, status: u16) -> Result<(), String> {
 
 fn check_page(stream: &Stream, status: u16) -> Result<(), String> {
     check_status(stream, status)?;
-    if stream.ask.is_head {
+    if stream.request.is_head {
         return match stream.body.is_empty() {
             true => Ok(()),
             false => Err("a body for HEAD".to_owned()),
@@ -153,7 +157,7 @@ fn check_body(stream: &Stream, status: u16, body: &[u8]) -> Result<(), String> {
     {
         return Err(format!("content-length {length}, not {}", body.len()));
     }
-    let expected = if stream.ask.is_head { &[] } else { body };
+    let expected = if stream.request.is_head { &[] } else { body };
     if stream.body == expected {
         return Ok(());
     }

@@ -5,14 +5,14 @@ use engines::hpack::Indexing;
 use sim::Random;
 
 use super::{
-    ACK, Ask, CONTINUATION, DATA, DEFAULT_WINDOW, END_HEADERS, END_STREAM, GOAWAY, HAS_PRIORITY,
+    ACK, CONTINUATION, DATA, DEFAULT_WINDOW, END_HEADERS, END_STREAM, GOAWAY, HAS_PRIORITY,
     HEADERS, MAX_STREAMS, MAX_WINDOW, PADDED, PING, PRIORITY, PRIORITY_UPDATE, PUSH_PROMISE, Peer,
-    PendingSettings, RST_STREAM, SETTINGS, Settings, Stream, WINDOW_UPDATE,
+    PendingSettings, RST_STREAM, Request, SETTINGS, Settings, Stream, WINDOW_UPDATE,
 };
 
 impl Peer {
     /// Says one thing, or nothing.
-    pub(super) fn say_something(&mut self, random: &mut Random) {
+    pub(super) fn send_something(&mut self, random: &mut Random) {
         match random.below(100) {
             0..22 => self.open(random),
             22..40 => {
@@ -26,7 +26,7 @@ impl Peer {
                     self.cancel(id, random);
                 }
             }
-            66..70 => self.tell_settings(random),
+            66..70 => self.send_settings(random),
             70..75 => self.ping(random),
             75..80 => self.prioritise(random),
             80 => self.frame(0x77, random.below(256) as u8, 0, b"whatever this is"),
@@ -42,7 +42,7 @@ impl Peer {
 
     pub(super) fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) {
         let len = (payload.len() as u32).to_be_bytes();
-        self.note(format!(
+        self.log(format!(
             "> at {}: kind {kind} flags {flags} stream {stream} length {}",
             self.out.len(),
             payload.len()
@@ -68,16 +68,20 @@ impl Peer {
             return;
         }
         self.left -= 1;
-        let ask = Ask::any(random);
+        let request = Request::any(random);
         let id = self.next;
         self.next += 2 * (1 + u32::from(random.chance(50)));
         let start = self.out.len();
-        let flags = if ask.body.is_none() { END_STREAM } else { 0 };
-        self.headers(id, flags, &ask.fields, random);
+        let flags = if request.body.is_none() {
+            END_STREAM
+        } else {
+            0
+        };
+        self.headers(id, flags, &request.fields, random);
         let latest = self.latest_settings();
         let stream = Stream {
             head: (start, self.out.len()),
-            upload: ask.body,
+            upload: request.body,
             window: i64::from(latest.window),
             their_window: self.their_initial,
             crowded: open >= MAX_STREAMS,
@@ -91,7 +95,7 @@ impl Peer {
             bytes: 0,
             ended: false,
             reset: None,
-            ask,
+            request,
         };
         self.streams.insert(id, stream);
     }
@@ -231,10 +235,12 @@ impl Peer {
     }
 
     fn latest_settings(&self) -> Settings {
-        self.told.back().map_or(self.settings, |told| told.settings)
+        self.pending_settings
+            .back()
+            .map_or(self.settings, |pending_settings| pending_settings.settings)
     }
 
-    pub(super) fn tell_settings(&mut self, random: &mut Random) {
+    pub(super) fn send_settings(&mut self, random: &mut Random) {
         let mut settings = self.latest_settings();
         let mut payload = Vec::new();
         let mut put = |id: u16, value: u32| {
@@ -258,7 +264,8 @@ impl Peer {
         }
         self.frame(SETTINGS, 0, 0, &payload);
         let last = self.next - 1;
-        self.told.push_back(PendingSettings { settings, last });
+        self.pending_settings
+            .push_back(PendingSettings { settings, last });
     }
 
     fn ping(&mut self, random: &mut Random) {

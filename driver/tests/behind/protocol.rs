@@ -9,7 +9,7 @@ use super::{fastcgi, memcached};
 
 /// Protocol of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum ServerProtocol {
     #[default]
     Http,
     Scgi,
@@ -22,7 +22,7 @@ pub(crate) enum Speaks {
 /// Names and values.
 pub(crate) type Params = Vec<(String, String)>;
 
-impl Speaks {
+impl ServerProtocol {
     /// Protocol of the server at an address.
     pub(crate) fn at(addr: &UpstreamAddr) -> Self {
         match addr {

@@ -3,7 +3,7 @@
 use engines::h2::NO_ERROR;
 use sim::{Link, Wire};
 
-use super::super::judge::Court;
+use super::super::checker::RunContext;
 use super::{
     ACK, Block, CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, MAX_WINDOW, PING,
     Peer, RST_STREAM, SETTINGS, WINDOW_UPDATE,
@@ -21,11 +21,11 @@ struct Frame<'a> {
 
 impl Peer {
     /// Hears what has come since the last time.
-    pub(super) fn hear(
+    pub(super) fn receive(
         &mut self,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         while let Some(head) = wire.sent()[self.received..].first_chunk::<9>() {
             let len = usize::from(head[0]) << 16 | usize::from(head[1]) << 8 | usize::from(head[2]);
@@ -41,12 +41,12 @@ impl Peer {
                 start,
                 end,
             };
-            self.note(format!(
+            self.log(format!(
                 "< at {start}: kind {} flags {} stream {} length {len}",
                 frame.kind, frame.flags, frame.stream
             ));
             self.received = end;
-            self.take(&frame, wire, link, court)?;
+            self.take(&frame, wire, link, context)?;
         }
         Ok(())
     }
@@ -56,7 +56,7 @@ impl Peer {
         frame: &Frame<'_>,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         if self.block.is_some() && frame.kind != CONTINUATION {
             return Err("a frame inside of a header block".to_owned());
@@ -70,10 +70,10 @@ impl Peer {
         match frame.kind {
             DATA => self.data(frame)?,
             HEADERS | CONTINUATION => self.headers_of(frame)?,
-            RST_STREAM => return self.reset(frame, wire, link, court),
+            RST_STREAM => return self.reset(frame, wire, link, context),
             SETTINGS => return self.settings(frame),
             PING => return self.pong(frame),
-            GOAWAY => return self.goodbye(frame, wire, link, court),
+            GOAWAY => return self.goodbye(frame, wire, link, context),
             WINDOW_UPDATE => return self.window(frame),
             kind => return Err(format!("a frame of kind {kind}")),
         }
@@ -83,7 +83,7 @@ impl Peer {
         if stream.ended && !stream.cancelled {
             self.answered += 1;
             let at_ms = (frame.start, frame.end);
-            self.check_response(frame.stream, at_ms, wire, link, court)?;
+            self.check_response(frame.stream, at_ms, wire, link, context)?;
         }
         Ok(())
     }
@@ -173,10 +173,10 @@ impl Peer {
         frame: &Frame<'_>,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         let (id, code) = (frame.stream, number(frame.payload));
-        self.check_reset(id, code, frame.end, wire, link, court)?;
+        self.check_reset(id, code, frame.end, wire, link, context)?;
         if let Some(stream) = self.streams.get_mut(&id) {
             stream.reset = Some(code);
             stream.upload = None;
@@ -186,18 +186,20 @@ impl Peer {
 
     fn settings(&mut self, frame: &Frame<'_>) -> Result<(), String> {
         if frame.flags & ACK != 0 {
-            let told = self
-                .told
+            let pending_settings = self
+                .pending_settings
                 .pop_front()
                 .ok_or("an acknowledgement of nothing")?;
-            let change = i64::from(told.settings.window) - i64::from(self.settings.window);
-            for (_, stream) in self.streams.range_mut(..=told.last) {
+            let change =
+                i64::from(pending_settings.settings.window) - i64::from(self.settings.window);
+            for (_, stream) in self.streams.range_mut(..=pending_settings.last) {
                 stream.window += change;
             }
-            if told.settings.table_bytes != self.settings.table_bytes {
-                self.decoder.set_allowed_bytes(told.settings.table_bytes);
+            if pending_settings.settings.table_bytes != self.settings.table_bytes {
+                self.decoder
+                    .set_allowed_bytes(pending_settings.settings.table_bytes);
             }
-            self.settings = told.settings;
+            self.settings = pending_settings.settings;
             return Ok(());
         }
         for pair in frame.payload.chunks(6) {
@@ -236,15 +238,15 @@ impl Peer {
         frame: &Frame<'_>,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         let (last, code) = (number(frame.payload), number(&frame.payload[4..]));
-        self.note(format!("  goodbye after {last} with {code}"));
+        self.log(format!("  goodbye after {last} with {code}"));
         if self.goaway.is_some_and(|(before, _)| before < last) {
             return Err("a later GOAWAY tells a higher stream".to_owned());
         }
         self.goaway = Some((last, code));
-        self.check_goodbye(last, code, frame.end, wire, link, court)
+        self.check_goodbye(last, code, frame.end, wire, link, context)
     }
 
     fn window(&mut self, frame: &Frame<'_>) -> Result<(), String> {

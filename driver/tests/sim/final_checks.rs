@@ -2,9 +2,9 @@
 
 use sim::{ClosedBy, Link, Moment, Wire};
 
-use super::judge::{Checker, Court};
+use super::checker::{Checker, RunContext};
 use super::script::{Expected, Linger};
-use super::site::{Note, notes_of};
+use super::site::{LogEntry, log_entries_of};
 
 impl Checker {
     /// The server has closed: there must be a reason, and nothing may be missing.
@@ -13,12 +13,12 @@ impl Checker {
         wire: &Wire,
         link: &Link,
         (at_ms, by): (u64, ClosedBy),
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         if wire.reset_seen || by == ClosedBy::Command {
             return Ok(());
         }
-        let due = self.due(wire, link, court);
+        let due = self.due(wire, link, context);
         let in_time = due.earliest_ms > at_ms;
         self.expired = !in_time;
         let next = self.answered.len();
@@ -34,7 +34,7 @@ impl Checker {
                 "closed at {at_ms} ms inside of response {next}, {due:?}"
             ));
         }
-        let settled = link.drained_at.is_some() || court.stopping;
+        let settled = link.drained_at.is_some() || context.stopping;
         if in_time && missing && !settled {
             return Err(format!(
                 "closed at {at_ms} ms without an answer to request {next}, {due:?}"
@@ -96,41 +96,47 @@ impl Checker {
     }
 
     /// The log must tell what was on the wire.
-    pub(super) fn compare_notes(&self, wire: &Wire, notes: &[Note]) -> Result<(), String> {
-        let bytes: u64 = notes.iter().map(|n| n.bytes_sent).sum();
+    pub(super) fn compare_log(&self, wire: &Wire, log_entries: &[LogEntry]) -> Result<(), String> {
+        let bytes: u64 = log_entries.iter().map(|n| n.bytes_sent).sum();
         let sent = wire.sent().len() as u64;
         if bytes != sent {
             return Err(format!(
-                "{sent} bytes were sent, the log says {bytes}: {notes:?}"
+                "{sent} bytes were sent, the log says {bytes}: {log_entries:?}"
             ));
         }
-        let completed = notes.iter().take_while(|n| n.completed).count();
-        if completed != self.answered.len() || notes[completed..].iter().any(|n| n.completed) {
+        let completed = log_entries.iter().take_while(|n| n.completed).count();
+        if completed != self.answered.len() || log_entries[completed..].iter().any(|n| n.completed)
+        {
             return Err(format!(
-                "{} responses, the log says {notes:?}",
+                "{} responses, the log says {log_entries:?}",
                 self.answered.len()
             ));
         }
         let mut start = 0;
-        for (note, answered) in notes.iter().zip(&self.answered) {
+        for (entry, answered) in log_entries.iter().zip(&self.answered) {
             let raw = answered.status == 0;
-            if (note.status != answered.status && !raw)
-                || note.bytes_sent != (answered.end - start) as u64
+            if (entry.status != answered.status && !raw)
+                || entry.bytes_sent != (answered.end - start) as u64
             {
-                return Err(format!("{note:?} for {answered:?}"));
+                return Err(format!("{entry:?} for {answered:?}"));
             }
             start = answered.end;
         }
         let most = self.requests.len() + 1;
-        if notes.len() > most {
-            Err(format!("{} lines in the log", notes.len()))
+        if log_entries.len() > most {
+            Err(format!("{} lines in the log", log_entries.len()))
         } else {
             Ok(())
         }
     }
 
     /// With nothing left to do before time goes on: no request may lie unanswered.
-    pub(crate) fn quiet(&self, link: &Link, now_ms: u64, court: &Court<'_>) -> Result<(), String> {
+    pub(crate) fn quiet(
+        &self,
+        link: &Link,
+        now_ms: u64,
+        context: &RunContext<'_>,
+    ) -> Result<(), String> {
         let wire = link.wire.borrow();
         if wire.closed || wire.is_full() {
             return Ok(());
@@ -162,7 +168,7 @@ impl Checker {
         let drained_at = link
             .drained_at
             .is_some_and(|(_, sent)| self.answered.last().is_some_and(|a| a.end > sent));
-        if idle && next > 0 && wire.shutdown_ms.is_none() && (court.stopping || drained_at) {
+        if idle && next > 0 && wire.shutdown_ms.is_none() && (context.stopping || drained_at) {
             return Err("kept though no further request is wanted".to_owned());
         }
         Ok(())
@@ -202,7 +208,7 @@ impl Checker {
             "  {:?}, over: {}, log {:?}",
             self.answered,
             self.over,
-            notes_of(link.serial)
+            log_entries_of(link.serial)
         );
         story
     }

@@ -8,7 +8,7 @@ use driver::worker::event_loop::WRITTEN_TOGETHER;
 use server_http::exchange::Peer;
 use sim::{Faults, Random, Wire};
 
-use super::site::{TestConnection, get, notes, statuses};
+use super::site::{TestConnection, get, log_entries, statuses};
 
 /// Sends each request on a connection of its own, all for one turn of the loop; how many requests had begun when each response
 /// was written, in the order of writing.
@@ -33,7 +33,7 @@ fn begun_at_each_end(requests: &[String]) -> Vec<usize> {
         let said = String::from_utf8_lossy(wire.borrow().sent()).into_owned();
         assert_eq!(statuses(&said), ["200"]);
     }
-    notes().iter().map(|note| note.begun).collect()
+    log_entries().iter().map(|entry| entry.begun).collect()
 }
 
 fn together(count: usize) -> Vec<usize> {
@@ -77,7 +77,7 @@ fn who_gets_nothing_ahead_holds_up_nobody() {
     let said = String::from_utf8_lossy(other.borrow().sent()).into_owned();
     assert_eq!(statuses(&said), ["200", "200"]);
     assert!(talk.is_closed());
-    let mut statuses: Vec<u16> = notes().iter().map(|note| note.status).collect();
+    let mut statuses: Vec<u16> = log_entries().iter().map(|entry| entry.status).collect();
     statuses.sort_unstable();
     assert_eq!(statuses, [200, 200, 400]);
 }

@@ -3,10 +3,10 @@
 
 use std::io::Read;
 
-use super::ledger::{Ask, Attempt, Ledger, Part};
+use super::ledger::{Attempt, ClientRequest, Ledger, Part};
 use super::plan::Accel;
+use super::protocol::ServerProtocol;
 use super::site::{FILE, KEPT_BYTES, LEAST_MS, OOPS, RESET_MS};
-use super::speaks::Speaks;
 
 /// How far a response is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) enum End {
 
 /// Data received by a client.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Got {
+pub(crate) struct ReceivedResponse {
     pub(crate) status: u16,
     pub(crate) fields: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
@@ -30,7 +30,7 @@ pub(crate) struct Got {
     pub(crate) end: End,
 }
 
-impl Got {
+impl ReceivedResponse {
     fn field(&self, name: &str) -> Option<&str> {
         let mut fields = self.fields.iter();
         let found = fields.find(|(n, _)| n.eq_ignore_ascii_case(name));
@@ -43,7 +43,12 @@ impl Ledger {
     ///
     /// # Errors
     /// A description of the error.
-    pub(crate) fn check(&self, ask: usize, got: &Got, now_ms: u64) -> Result<(), String> {
+    pub(crate) fn check(
+        &self,
+        ask: usize,
+        got: &ReceivedResponse,
+        now_ms: u64,
+    ) -> Result<(), String> {
         let ask = &self.asks[ask];
         let fault = |e: String| format!("request {} ({} {}): {e}", ask.id, ask.method, ask.path());
         if got.status == 0 {
@@ -60,7 +65,13 @@ impl Ledger {
     }
 
     /// A response of a server.
-    fn answered(&self, ask: &Ask, got: &Got, number: &str, now_ms: u64) -> Result<(), String> {
+    fn answered(
+        &self,
+        ask: &ClientRequest,
+        got: &ReceivedResponse,
+        number: &str,
+        now_ms: u64,
+    ) -> Result<(), String> {
         let number: usize = number.parse().map_err(|_| "the answer of nobody")?;
         let last = self.attempts_of(ask.id).last();
         let Some((_, attempt)) = last.filter(|(at, _)| *at == number) else {
@@ -132,7 +143,7 @@ impl Ledger {
     }
 
     /// A response of ours.
-    fn ours(&self, ask: &Ask, got: &Got, now_ms: u64) -> Result<(), String> {
+    fn ours(&self, ask: &ClientRequest, got: &ReceivedResponse, now_ms: u64) -> Result<(), String> {
         let last = self.attempts_of(ask.id).last().map(|(_, attempt)| attempt);
         let plan = last.and_then(|attempt| attempt.plan.as_ref());
         let text = String::from_utf8_lossy(&got.body);
@@ -146,11 +157,11 @@ impl Ledger {
             if plan.accel == Accel::File && got.status == 200 && fits(&text, FILE) {
                 return Ok(());
             }
-            let intercepted = ask.place().intercepts && matches!(plan.status, 404 | 500 | 503);
+            let intercepted = ask.location().intercepts && matches!(plan.status, 404 | 500 | 503);
             if intercepted && got.status == plan.status && fits(&text, OOPS) {
                 return Ok(());
             }
-            let is_missing = ask.place().reads_only && plan.status == 404;
+            let is_missing = ask.location().reads_only && plan.status == 404;
             if is_missing && got.status == 404 && (ask.is_head() || text.ends_with("</html>\r\n")) {
                 return Ok(());
             }
@@ -180,7 +191,7 @@ impl Ledger {
     }
 
     /// Whether the server that is asked first did not let it pass.
-    fn is_refused(&self, ask: &Ask, status: u16) -> bool {
+    fn is_refused(&self, ask: &ClientRequest, status: u16) -> bool {
         let mut auths = self.all_of(ask.id).filter(|a| a.part == Part::Auth);
         auths.any(|auth| {
             let plan = auth.plan.as_ref();
@@ -192,13 +203,18 @@ impl Ledger {
     ///
     /// # Errors
     /// There is none.
-    fn excuse(&self, ask: &Ask, now_ms: u64, only: Option<&Attempt>) -> Result<(), String> {
+    fn excuse(
+        &self,
+        ask: &ClientRequest,
+        now_ms: u64,
+        only: Option<&Attempt>,
+    ) -> Result<(), String> {
         let is_late = now_ms >= ask.begun_ms + LEAST_MS;
         if ask.spoiled || !ask.is_sent || is_late {
             return Ok(());
         }
         // What is passed on as it comes is kept as far as there is room.
-        let is_gone = ask.place().streams && ask.body.len() > KEPT_BYTES;
+        let is_gone = ask.location().streams && ask.body.len() > KEPT_BYTES;
         let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
         let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
         let mut own = self.all_of(ask.id).filter(|a| a.part != Part::Copy);
@@ -208,14 +224,14 @@ impl Ledger {
         };
         match sick {
             true => Ok(()),
-            false => Err("though nothing went wrong".to_owned()),
+            false => Err("though nothing went fault".to_owned()),
         }
     }
 
     /// With nothing left to do before time goes on: whether the response must be there.
     pub(crate) fn is_due(&self, ask: usize) -> bool {
         let asked = &self.asks[ask];
-        if !asked.is_sent || asked.spoiled || asked.place().is_slow {
+        if !asked.is_sent || asked.spoiled || asked.location().is_slow {
             return false;
         }
         if asked.upgrade || self.lost.iter().any(|(id, _)| *id == ask) {
@@ -225,9 +241,9 @@ impl Ledger {
             return false;
         };
         // Another attempt may wait for its connection.
-        let again = asked.place().tries > 1 || last.speaks == Speaks::Memcached;
+        let again = asked.location().tries > 1 || last.protocol == ServerProtocol::Memcached;
         let retried = again && self.unconnected + self.pending > 0;
-        let passed_by = |status| asked.place().passes_by.contains(&status);
+        let passed_by = |status| asked.location().passes_by.contains(&status);
         let ends = |plan: &super::plan::Plan| !passed_by(plan.status) && plan.accel != Accel::Inner;
         last.is_sound() && !last.is_behind_wrong && !retried && last.plan.as_ref().is_some_and(ends)
     }

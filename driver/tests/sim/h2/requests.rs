@@ -35,11 +35,11 @@ pub(crate) enum Expected {
 
 /// One request.
 #[derive(Clone, Debug)]
-pub(crate) struct Ask {
+pub(crate) struct Request {
     pub(crate) fields: Vec<(String, String)>,
     /// Bytes of its body; `None` where the head ends the stream.
     pub(crate) body: Option<usize>,
-    pub(crate) want: Expected,
+    pub(crate) expected: Expected,
     pub(crate) is_head: bool,
     /// How long the server waits before it answers, milliseconds.
     pub(crate) wait_ms: u64,
@@ -47,52 +47,52 @@ pub(crate) struct Ask {
     pub(crate) last: bool,
 }
 
-fn ask(path: &str, want: Expected) -> Ask {
+fn request(path: &str, expected: Expected) -> Request {
     let fields = [
         (":method", "GET"),
         (":scheme", "http"),
         (":path", path),
         (":authority", "a.test"),
     ];
-    Ask {
+    Request {
         fields: fields
             .map(|(name, value)| (name.to_owned(), value.to_owned()))
             .into(),
         body: None,
-        want,
+        expected,
         is_head: false,
         wait_ms: 0,
         last: false,
     }
 }
 
-impl Ask {
+impl Request {
     /// A request of any kind.
     pub(crate) fn any(random: &mut Random) -> Self {
-        let mut ask = match random.below(24) {
+        let mut request = match random.below(24) {
             0..9 => file(random),
             9..12 => text(random),
-            12 => ask("/none", Expected::Bare(204)),
-            13 => ask("/moved?x=1", Expected::Moved("/small.html")),
-            14 => ask("/missing%20file", Expected::Page(404)),
-            15 => ask("/trailer", Expected::Trailer),
+            12 => request("/none", Expected::Bare(204)),
+            13 => request("/moved?x=1", Expected::Moved("/small.html")),
+            14 => request("/missing%20file", Expected::Page(404)),
+            15 => request("/trailer", Expected::Trailer),
             16 => {
                 let n = random.within(0..FILES.len());
-                ask(&format!("/pieces/{}", FILES[n].0), Expected::Pieces(n))
+                request(&format!("/pieces/{}", FILES[n].0), Expected::Pieces(n))
             }
             17 => too_large(random),
-            18 => ask("/drop", Expected::Drop),
+            18 => request("/drop", Expected::Drop),
             19 => return malformed(random),
             20 => return wrong_length(random),
             21 if random.chance(200) => Self {
                 last: true,
-                ..ask("/last", Expected::Text)
+                ..request("/last", Expected::Text)
             },
             _ => waiting(random),
         };
-        if ask.body.is_none() && random.chance(100) {
-            ask.fields[0].1 = "HEAD".to_owned();
-            ask.is_head = true;
+        if request.body.is_none() && random.chance(100) {
+            request.fields[0].1 = "HEAD".to_owned();
+            request.is_head = true;
         }
         for (name, value) in [
             ("te", "trailers"),
@@ -102,18 +102,18 @@ impl Ask {
             ("user-agent", "sim/1.0"),
         ] {
             if random.chance(200) {
-                ask.push(name, value);
+                request.push(name, value);
             }
         }
         if random.chance(100) {
             let urgency = random.below(8);
             let incremental = if random.chance(500) { ", i" } else { "" };
-            ask.push("priority", &format!("u={urgency}{incremental}"));
+            request.push("priority", &format!("u={urgency}{incremental}"));
         }
         if random.chance(60) {
-            ask.push("x-fill", &"f".repeat(random.within(1..900)));
+            request.push("x-fill", &"f".repeat(random.within(1..900)));
         }
-        ask
+        request
     }
 
     fn push(&mut self, name: &str, value: &str) {
@@ -130,109 +130,110 @@ impl Ask {
     }
 }
 
-fn file(random: &mut Random) -> Ask {
+fn file(random: &mut Random) -> Request {
     // The large ones are rare: they take most of the time of a run.
     let most = if random.chance(150) { FILES.len() } else { 5 };
     let n = random.within(0..most);
     let (name, size) = FILES[n];
-    let mut ask = ask(&format!("/{name}"), Expected::File(n));
+    let mut request = request(&format!("/{name}"), Expected::File(n));
     match random.below(10) {
         0 => {
-            ask.push("if-none-match", "*");
-            ask.want = Expected::Bare(304);
+            request.push("if-none-match", "*");
+            request.expected = Expected::Bare(304);
         }
         1 | 2 if size > 1 => {
             let from = random.within(0..size);
             let to = random.within(from..size);
-            ask.push("range", &format!("bytes={from}-{to}"));
-            ask.want = Expected::Part(n, from..to + 1);
+            request.push("range", &format!("bytes={from}-{to}"));
+            request.expected = Expected::Part(n, from..to + 1);
         }
         3 if size > 0 => {
-            ask.push("range", &format!("bytes={size}-"));
-            ask.want = Expected::Page(416);
+            request.push("range", &format!("bytes={size}-"));
+            request.expected = Expected::Page(416);
         }
         4 => {
-            ask = ask.post(20, random);
-            ask.want = Expected::Page(405);
+            request = request.post(20, random);
+            request.expected = Expected::Page(405);
         }
         _ => {}
     }
-    ask
+    request
 }
 
-fn text(random: &mut Random) -> Ask {
+fn text(random: &mut Random) -> Request {
     let path = *random.pick(&["/text", "/%74ext", "/x/../text"]);
-    let ask = ask(path, Expected::Text);
+    let request = request(path, Expected::Text);
     if random.chance(300) {
-        return ask;
+        return request;
     }
     let bytes = match random.chance(30) {
         true => 100_000,
         false => *random.pick(&[0, 1, 10, 300, 5000]),
     };
-    ask.post(bytes, random)
+    request.post(bytes, random)
 }
 
-fn too_large(random: &mut Random) -> Ask {
+fn too_large(random: &mut Random) -> Request {
     let bytes = *random.pick(&[100, 101, 4000]);
-    let mut ask = ask("/limited", Expected::Text);
-    ask.fields[0].1 = "POST".to_owned();
-    ask.body = Some(bytes);
-    ask.push("content-length", &bytes.to_string());
+    let mut request = request("/limited", Expected::Text);
+    request.fields[0].1 = "POST".to_owned();
+    request.body = Some(bytes);
+    request.push("content-length", &bytes.to_string());
     if bytes > 100 {
-        ask.want = Expected::Page(413);
+        request.expected = Expected::Page(413);
     }
-    ask
+    request
 }
 
-fn waiting(random: &mut Random) -> Ask {
+fn waiting(random: &mut Random) -> Request {
     let most_ms = *random.pick(&[100, 3000, 30_000]);
     let wait_ms = 1 + random.below(most_ms);
-    let ask = Ask {
+    let request = Request {
         wait_ms,
-        ..ask(&format!("/slow?wait={wait_ms}"), Expected::Text)
+        ..request(&format!("/slow?wait={wait_ms}"), Expected::Text)
     };
     if random.chance(700) {
-        return ask;
+        return request;
     }
-    ask.post(*random.pick(&[1, 300, 70_000]), random)
+    request.post(*random.pick(&[1, 300, 70_000]), random)
 }
 
 /// A message that RFC 9113 calls malformed.
-fn malformed(random: &mut Random) -> Ask {
-    let mut ask = ask("/text", Expected::Malformed);
+fn malformed(random: &mut Random) -> Request {
+    let mut request = request("/text", Expected::Malformed);
     match random.below(8) {
-        0 => _ = ask.fields.remove(0),
-        1 => ask.fields.swap(1, 2),
-        2 => ask.push("X-Upper", "1"),
-        3 => ask.push("connection", "close"),
-        4 => ask.push("te", "gzip"),
-        5 => ask.push(":path", "/text"),
-        6 => ask.push("x", "a\nb"),
-        _ => ask.push("transfer-encoding", "chunked"),
+        0 => _ = request.fields.remove(0),
+        1 => request.fields.swap(1, 2),
+        2 => request.push("X-Upper", "1"),
+        3 => request.push("connection", "close"),
+        4 => request.push("te", "gzip"),
+        5 => request.push(":path", "/text"),
+        6 => request.push("x", "a\nb"),
+        _ => request.push("transfer-encoding", "chunked"),
     }
-    if ask.fields[1].0 == ":path" {
+    if request.fields[1].0 == ":path" {
         // Another order of pseudo-fields is none; one after a field is.
-        ask.fields
+        request
+            .fields
             .insert(2, ("accept".to_owned(), "*/*".to_owned()));
     }
-    ask
+    request
 }
 
-fn wrong_length(random: &mut Random) -> Ask {
+fn wrong_length(random: &mut Random) -> Request {
     let wait_ms = if random.chance(500) { 0 } else { 500 };
     let path = if wait_ms > 0 {
         "/slow?wait=500"
     } else {
         "/text"
     };
-    let mut ask = Ask {
+    let mut request = Request {
         wait_ms,
-        ..ask(path, Expected::WrongLength)
+        ..request(path, Expected::WrongLength)
     };
-    ask.fields[0].1 = "POST".to_owned();
+    request.fields[0].1 = "POST".to_owned();
     let bytes = random.within(1..2000);
-    ask.push("content-length", &(bytes + 1).to_string());
-    ask.body = Some(bytes + 2 * random.within(0..2));
-    ask
+    request.push("content-length", &(bytes + 1).to_string());
+    request.body = Some(bytes + 2 * random.within(0..2));
+    request
 }

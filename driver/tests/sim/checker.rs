@@ -7,10 +7,10 @@ use super::expect::{self, Circumstances, whole_body};
 use super::limits::{Due, Limits};
 use super::response::{self, Framed, Read, Response};
 use super::script::{Expected, Request};
-use super::site::{CONFS, Site, completed_of, notes_of};
+use super::site::{CONFS, Site, completed_of, log_entries_of};
 
 /// State of a run shared by its connections.
-pub(crate) struct Court<'a> {
+pub(crate) struct RunContext<'a> {
     pub(crate) site: &'a Site,
     /// Which configuration each generation is, from number 1.
     pub(crate) generations: &'a [usize],
@@ -86,7 +86,7 @@ impl Checker {
         &mut self,
         link: &Link,
         now_ms: u64,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         if self.closed {
             return Ok(());
@@ -97,7 +97,7 @@ impl Checker {
         if let Some(violation) = wire.violations.first() {
             return Err(violation.clone());
         }
-        self.read(&wire, link, court)?;
+        self.read(&wire, link, context)?;
         if completed_of(link.serial) > self.answered.len() {
             return Err("the log has a response that is not sent whole".to_owned());
         }
@@ -105,26 +105,26 @@ impl Checker {
             // The fault in a body may come before its last byte.
             let broken = self.answered.last().is_some()
                 && self.requests[self.answered.len() - 1].want == Expected::BrokenBody;
-            if link.drained_at.is_none() && !court.stopping && !wire.fin_seen && !broken {
+            if link.drained_at.is_none() && !context.stopping && !wire.fin_seen && !broken {
                 return Err("the server ended its side for no reason".to_owned());
             }
             self.over = true;
         }
         if let Some(closed) = link.closed {
             self.closed = true;
-            let notes = notes_of(link.serial);
-            self.close(&wire, link, closed, court)?;
+            let log_entries = log_entries_of(link.serial);
+            self.close(&wire, link, closed, context)?;
             if self.expired
                 && closed.1 == ClosedBy::Turn
                 && !wire.fin_seen
                 && self.has_part(&wire)
-                && notes.len() != self.answered.len() + 1
+                && log_entries.len() != self.answered.len() + 1
             {
                 return Err(format!(
-                    "no line in the log for a head that did not come in time: {notes:?}"
+                    "no line in the log for a head that did not come in time: {log_entries:?}"
                 ));
             }
-            return self.compare_notes(&wire, &notes);
+            return self.compare_log(&wire, &log_entries);
         }
         if self.over && self.all_sent(&wire) && wire.shutdown_ms.is_none() && !wire.is_reset() {
             return Err("open after its last response was sent".to_owned());
@@ -134,7 +134,7 @@ impl Checker {
         {
             return Err(format!("a response of before generation {number} goes on"));
         }
-        let due = self.due(&wire, link, court);
+        let due = self.due(&wire, link, context);
         if due.latest_ms <= now_ms && !wire.is_reset() {
             return Err(format!("open at {now_ms} ms, {due:?}"));
         }
@@ -142,7 +142,7 @@ impl Checker {
     }
 
     /// Reads responses from the wire.
-    fn read(&mut self, wire: &Wire, link: &Link, court: &Court<'_>) -> Result<(), String> {
+    fn read(&mut self, wire: &Wire, link: &Link, context: &RunContext<'_>) -> Result<(), String> {
         let sent = wire.sent();
         if let Some(last) = self.answered.len().checked_sub(1)
             && self.requests[last].want == Expected::BrokenBody
@@ -166,17 +166,17 @@ impl Checker {
                 return Err(format!("an answer to request {index}, which was not read"));
             }
             let read = match request.version {
-                9 => raw(request, &sent[start..], ended, court),
+                9 => raw(request, &sent[start..], ended, context),
                 _ => response::read(&sent[start..], request.is_head)?,
             };
             let response = match read {
                 Read::Whole(response) => response,
                 Read::More(len) => {
                     self.need = start + len;
-                    return self.check_part(&sent[start..], index, court);
+                    return self.check_part(&sent[start..], index, context);
                 }
             };
-            self.answer(&response, index, start, wire, link, court)?;
+            self.answer(&response, index, start, wire, link, context)?;
         }
     }
 
@@ -188,7 +188,7 @@ impl Checker {
         start: usize,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         let request = &self.requests[index];
         let end = start + response.len;
@@ -211,15 +211,15 @@ impl Checker {
             .max(link.accepted.1);
         let newest = begun.map_or(oldest, |m| m.generation);
         let confs: Vec<usize> = (oldest..=newest)
-            .map(|n| court.generations[n as usize - 1])
+            .map(|n| context.generations[n as usize - 1])
             .collect();
         let drained_at = link.drained_at;
         let around = Circumstances {
             count: index + 1,
-            may_end: drained_at.is_some() || wire.is_ended() || court.stopping,
+            may_end: drained_at.is_some() || wire.is_ended() || context.stopping,
             must_end: drained_at.is_some_and(|(taken, _)| head_end > taken),
         };
-        expect::check(response, request, &confs, around, court.site)
+        expect::check(response, request, &confs, around, context.site)
             .map_err(|e| format!("request {index} ({:?}): {e}", request.want))?;
         if let (Some(received), Some(begun)) = (received, begun)
             && request.wait_ms > 0
@@ -245,7 +245,12 @@ impl Checker {
     }
 
     /// The part of a body that came so far must be right, too: what follows may never come.
-    fn check_part(&self, bytes: &[u8], index: usize, court: &Court<'_>) -> Result<(), String> {
+    fn check_part(
+        &self,
+        bytes: &[u8],
+        index: usize,
+        context: &RunContext<'_>,
+    ) -> Result<(), String> {
         let request = &self.requests[index];
         if request.version < 10 || !matches!(request.want, Expected::File(_) | Expected::Part(..)) {
             return Ok(());
@@ -253,7 +258,7 @@ impl Checker {
         let Some(end) = bytes.windows(4).position(|w| w == b"\r\n\r\n") else {
             return Ok(());
         };
-        let body = whole_body(&request.want, &CONFS[0], court.site).unwrap_or_default();
+        let body = whole_body(&request.want, &CONFS[0], context.site).unwrap_or_default();
         if body.starts_with(&bytes[end + 4..]) {
             return Ok(());
         }
@@ -338,9 +343,10 @@ impl Checker {
     }
 
     /// When the connection is to be closed if nothing more happens.
-    pub(super) fn due(&self, wire: &Wire, link: &Link, court: &Court<'_>) -> Due {
+    pub(super) fn due(&self, wire: &Wire, link: &Link, context: &RunContext<'_>) -> Due {
         let limits = Limits::of(
-            (link.accepted.1..=court.generation).map(|n| &CONFS[court.generations[n as usize - 1]]),
+            (link.accepted.1..=context.generation)
+                .map(|n| &CONFS[context.generations[n as usize - 1]]),
         );
         let accepted = link.accepted.0;
         let last_in = wire.takes.last().map_or(accepted, |m| m.at_ms);
@@ -350,7 +356,7 @@ impl Checker {
                 .linger
                 .after(since)
                 .or_sooner(limits.linger_idle.after(since.max(last_in)));
-            let settled = link.drained_at.is_some() || court.stopping;
+            let settled = link.drained_at.is_some() || context.stopping;
             return if settled {
                 linger.or_either(Due::at(since + ENDED_MS))
             } else {
@@ -414,10 +420,10 @@ impl Checker {
 
 /// An HTTP/0.9 response: what came until the end, if that is all of it by one of the configurations; else it is taken
 /// for the begin of one.
-fn raw(request: &Request, bytes: &[u8], ended: bool, court: &Court<'_>) -> Read {
+fn raw(request: &Request, bytes: &[u8], ended: bool, context: &RunContext<'_>) -> Read {
     let mut bodies = CONFS
         .iter()
-        .filter_map(|conf| whole_body(&request.want, conf, court.site));
+        .filter_map(|conf| whole_body(&request.want, conf, context.site));
     if !ended || !bodies.any(|body| body == bytes) {
         return Read::More(0);
     }

@@ -37,7 +37,7 @@ const PLACE: LocationSpec = LocationSpec {
 };
 
 /// The locations, `/NAME/ID`.
-pub(crate) const PLACES: [LocationSpec; 46] = [
+pub(crate) const LOCATIONS: [LocationSpec; 46] = [
     PLACE,
     LocationSpec {
         name: "tries",

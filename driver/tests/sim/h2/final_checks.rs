@@ -5,17 +5,17 @@ use engines::h2::{
 };
 use sim::{ClosedBy, Link, Wire};
 
-use super::super::judge::{Court, reached};
+use super::super::checker::{RunContext, reached};
 use super::super::limits::Limits;
-use super::super::site::{CONFS, Note, notes_of};
-use super::ask::Expected;
+use super::super::site::{CONFS, LogEntry, log_entries_of};
+use super::requests::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
     /// The times of the configurations that may count.
-    fn limits(link: &Link, court: &Court<'_>) -> Limits {
-        let numbers = link.accepted.1..=court.generation;
-        Limits::of(numbers.map(|n| &CONFS[court.generations[n as usize - 1]]))
+    fn limits(link: &Link, context: &RunContext<'_>) -> Limits {
+        let numbers = link.accepted.1..=context.generation;
+        Limits::of(numbers.map(|n| &CONFS[context.generations[n as usize - 1]]))
     }
 
     /// A reset whose frame ends here.
@@ -26,12 +26,12 @@ impl Peer {
         end: usize,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         let Some(stream) = self.streams.get(&id) else {
             return Err(format!("a reset of stream {id}, which is nobody's"));
         };
-        let limits = Self::limits(link, court);
+        let limits = Self::limits(link, context);
         let at_ms = reached(&wire.puts, end).map_or(u64::MAX, |m| m.at_ms);
         let received = reached(&wire.takes, stream.head.1).map(|m| m.at_ms);
         let begun = reached(&wire.takes, stream.head.0 + 1).map(|m| m.at_ms);
@@ -43,15 +43,17 @@ impl Peer {
         let late = stream.status == 0 && past(begun, |l, since| l.header.after(since).earliest_ms);
         let known = stream.reset.is_none()
             && match code {
-                NO_ERROR => stream.ended && stream.ask.body.is_some(),
+                NO_ERROR => stream.ended && stream.request.body.is_some(),
                 PROTOCOL_ERROR => {
-                    let broken =
-                        matches!(stream.ask.want, Expected::Malformed | Expected::WrongLength);
+                    let broken = matches!(
+                        stream.request.expected,
+                        Expected::Malformed | Expected::WrongLength
+                    );
                     (broken && stream.ended) || stuck || late
                 }
-                INTERNAL_ERROR => stream.ask.want == Expected::Drop && stream.status == 0,
+                INTERNAL_ERROR => stream.request.expected == Expected::Drop && stream.status == 0,
                 REFUSED_STREAM => {
-                    stream.status == 0 && (stream.crowded || link.lost || court.stopping)
+                    stream.status == 0 && (stream.crowded || link.lost || context.stopping)
                 }
                 FLOW_CONTROL_ERROR => stream.sin == Some(code),
                 _ => false,
@@ -72,7 +74,7 @@ impl Peer {
         end: usize,
         wire: &Wire,
         link: &Link,
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
         if code != NO_ERROR {
             return match self.sin {
@@ -93,15 +95,15 @@ impl Peer {
             return Err(format!("stream {id} was answered, the last is {last}"));
         }
         let at_ms = reached(&wire.puts, end).map_or(u64::MAX, |m| m.at_ms);
-        let limits = Self::limits(link, court);
+        let limits = Self::limits(link, context);
         let served = self.streams.range(..=last).map(|(_, stream)| stream);
         let known = |stream: &&Stream| reached(&wire.takes, stream.head.1).is_some();
         let received: Vec<&Stream> = served.filter(known).collect();
-        let numbers = link.accepted.1..=court.generation;
-        let most = numbers.map(|n| CONFS[court.generations[n as usize - 1]].requests);
+        let numbers = link.accepted.1..=context.generation;
+        let most = numbers.map(|n| CONFS[context.generations[n as usize - 1]].requests);
         let enough = most.min().is_some_and(|most| received.len() >= most);
-        let ordered = link.drained_at.is_some() || link.lost || court.stopping;
-        let asked = received.iter().any(|stream| stream.ask.last);
+        let ordered = link.drained_at.is_some() || link.lost || context.stopping;
+        let asked = received.iter().any(|stream| stream.request.last);
         if ordered || enough || asked || link.swept.is_some() || wire.fin_seen || wire.is_reset() {
             return Ok(());
         }
@@ -140,7 +142,7 @@ impl Peer {
         &self,
         link: &Link,
         now_ms: u64,
-        _: &Court<'_>,
+        _: &RunContext<'_>,
     ) -> Result<(), String> {
         let wire = link.wire.borrow();
         if wire.closed || wire.is_full() {
@@ -161,7 +163,7 @@ impl Peer {
         if let Some(sin) = self.sin {
             return Err(format!("open though the protocol was broken, {sin}"));
         }
-        if !self.pings.is_empty() || !self.told.is_empty() {
+        if !self.pings.is_empty() || !self.pending_settings.is_empty() {
             return Err("PING or SETTINGS without an answer".to_owned());
         }
         for (id, stream) in &self.streams {
@@ -170,7 +172,7 @@ impl Peer {
                 continue;
             }
             let received = reached(&wire.takes, stream.head.1).map_or(0, |m| m.at_ms);
-            let waits = stream.status == 0 && now_ms < received + stream.ask.wait_ms;
+            let waits = stream.status == 0 && now_ms < received + stream.request.wait_ms;
             let blocked = stream.status != 0 && (stream.window <= 0 || self.window <= 0);
             if !waits && !blocked {
                 return Err(format!("stream {id} is not answered at {now_ms} ms"));
@@ -183,7 +185,7 @@ impl Peer {
     fn check_resets(&self) -> Result<(), String> {
         let is_missing = |stream: &Stream| {
             let over = stream.ended && !stream.cancelled && stream.sin.is_none();
-            over && stream.ask.want == Expected::Malformed && stream.reset.is_none()
+            over && stream.request.expected == Expected::Malformed && stream.reset.is_none()
         };
         match self.streams.iter().find(|(_, stream)| is_missing(stream)) {
             Some((id, _)) => Err(format!("stream {id} is not reset")),
@@ -212,17 +214,17 @@ impl Peer {
         wire: &Wire,
         link: &Link,
         (at_ms, by): (u64, ClosedBy),
-        court: &Court<'_>,
+        context: &RunContext<'_>,
     ) -> Result<(), String> {
-        self.check_parts(court.site)?;
-        let notes = notes_of(link.serial);
+        self.check_parts(context.site)?;
+        let log_entries = log_entries_of(link.serial);
         if by == ClosedBy::Turn && !wire.reset_seen {
-            self.compare_notes(&notes, wire.is_blocked())?;
+            self.compare_log(&log_entries, wire.is_blocked())?;
         }
         if wire.reset_seen || wire.fin_seen || by == ClosedBy::Command || link.swept.is_some() {
             return Ok(());
         }
-        let limits = Self::limits(link, court);
+        let limits = Self::limits(link, context);
         // The last words may have left just now.
         let last_put = wire.puts.iter().rev().find(|m| m.at_ms < at_ms);
         let last_put = last_put.map_or(link.accepted.0, |m| m.at_ms);
@@ -235,7 +237,7 @@ impl Peer {
         };
         self.expired |= stuck || unspoken;
         let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
-        let gone = (link.drained_at.is_some() || court.stopping) && wire.taken() < PREFACE.len();
+        let gone = (link.drained_at.is_some() || context.stopping) && wire.taken() < PREFACE.len();
         match unfinished {
             // Where there is no room nothing can be said.
             Err(_) if stuck || unspoken || gone || mute => Ok(()),
@@ -245,8 +247,8 @@ impl Peer {
 
     /// The log must tell what was on the wire. Where not all could be sent, a response may be taken for cut off that was the
     /// last one to leave whole.
-    fn compare_notes(&self, notes: &[Note], cut: bool) -> Result<(), String> {
-        let completed = notes.iter().filter(|note| note.completed);
+    fn compare_log(&self, log_entries: &[LogEntry], cut: bool) -> Result<(), String> {
+        let completed = log_entries.iter().filter(|log| log.completed);
         let mut logged: Vec<(u16, u64)> = completed.map(|n| (n.status, n.bytes_sent)).collect();
         let ended = self.streams.values().filter(|stream| stream.ended);
         let mut seen: Vec<(u16, u64)> = ended.map(|s| (s.status, s.bytes)).collect();
@@ -261,10 +263,10 @@ impl Peer {
             });
         }
         if logged != seen {
-            return Err(format!("the log says {notes:?}, the wire {seen:?}"));
+            return Err(format!("the log says {log_entries:?}, the wire {seen:?}"));
         }
-        if notes.len() > self.streams.len() + 1 {
-            return Err(format!("{} lines in the log", notes.len()));
+        if log_entries.len() > self.streams.len() + 1 {
+            return Err(format!("{} lines in the log", log_entries.len()));
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ thread_local! {
 }
 
 /// From here on the server takes this many bytes; waiters for that are woken.
-pub(crate) fn give_room(bytes: u64) {
+pub(crate) fn set_room(bytes: u64) {
     ROOM.set(bytes);
     wake();
 }
@@ -78,7 +78,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             let pieces = [BodyRead::Chunk(Chunk::Static(b"short")), BodyRead::End];
             sent(x).0.borrow_mut().extend(pieces);
             begin(x, cx);
-            give_room(0);
+            set_room(0);
             answer(x, cx, 200)
         }
         // It is a large one, and the server has it end with the first that comes of the body.
