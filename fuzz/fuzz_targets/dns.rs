@@ -34,7 +34,7 @@ fuzz_target!(|input: &[u8]| {
 
 /// A stream has equal messages in one piece and in pieces.
 fn frames(bytes: &[u8]) {
-    let told = |step: usize| {
+    let events = |step: usize| {
         let mut frames = Frames::default();
         let mut messages = Vec::new();
         for piece in bytes.chunks(step) {
@@ -45,7 +45,7 @@ fn frames(bytes: &[u8]) {
         }
         messages
     };
-    assert_eq!(told(bytes.len().max(1)), told(3));
+    assert_eq!(events(bytes.len().max(1)), events(3));
 }
 
 struct World {
@@ -84,7 +84,7 @@ impl World {
 
     fn step<'a>(&mut self, step: u8, rest: &'a [u8]) -> &'a [u8] {
         match step % 8 {
-            0 | 1 => self.ask(step >> 3),
+            0 | 1 => self.send_query(step >> 3),
             2 => {
                 let keys: Vec<Key> = self.open.iter().copied().collect();
                 if let Some(key) = keys.get(usize::from(step >> 3) % keys.len().max(1)) {
@@ -121,7 +121,7 @@ impl World {
         rest
     }
 
-    fn ask(&mut self, which: u8) {
+    fn send_query(&mut self, which: u8) {
         let name = NAMES[usize::from(which) % NAMES.len()];
         let subject = match which / 8 {
             0 | 1 => Subject::Addresses(name),

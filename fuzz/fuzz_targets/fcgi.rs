@@ -8,10 +8,10 @@
 use engines::client::SendError;
 use engines::fcgi::{Client, RequestOptions, STDERR_BYTES};
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
-use firstbyte_fuzz::kept_peer::{self, Spoken};
+use firstbyte_fuzz::keepalive_peer::{self, KeepaliveClient};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| kept_peer::run::<FastCgi>(input));
+fuzz_target!(|input: &[u8]| keepalive_peer::run::<FastCgi>(input));
 
 struct FastCgi {
     client: Client,
@@ -28,10 +28,10 @@ struct FastCgi {
     closed: [bool; 2],
 }
 
-impl Spoken for FastCgi {
+impl KeepaliveClient for FastCgi {
     type Protocol = engines::fcgi::FastCgi;
 
-    fn client(&mut self) -> &mut Client {
+    fn connection(&mut self) -> &mut Client {
         &mut self.client
     }
 
@@ -93,7 +93,7 @@ impl Spoken for FastCgi {
         Ok(stream)
     }
 
-    fn go_on(&mut self, choice: u8) {
+    fn end_turn(&mut self, choice: u8) {
         match choice >> 5 {
             1 => self.send(b"y!"),
             2 => self.send(b"y, longer"),
@@ -132,7 +132,7 @@ impl Spoken for FastCgi {
         }
     }
 
-    fn said(mode: u8, bytes: &[u8]) -> Vec<u8> {
+    fn server_bytes(mode: u8, bytes: &[u8]) -> Vec<u8> {
         if mode & 2 == 0 {
             return bytes.to_vec();
         }

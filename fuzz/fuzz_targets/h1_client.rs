@@ -136,12 +136,12 @@ impl Peer {
 
     fn run<'a>(mut self, turns: &'a [Turn], cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>) -> Story {
         for turn in turns {
-            self.ask(turn);
+            self.send_request(turn);
             for piece in cut(&turn.bytes) {
                 receive(&mut self.client, piece, self.buffer_bytes);
                 self.listen();
             }
-            self.go_on(turn.choice);
+            self.end_turn(turn.choice);
             self.listen();
         }
         self.client.receive_eof(self.whole_end);
@@ -157,7 +157,7 @@ impl Peer {
     }
 
     /// Sends a request, if one can be sent.
-    fn ask(&mut self, turn: &Turn) {
+    fn send_request(&mut self, turn: &Turn) {
         self.transmit();
         if self.resets && self.client.is_closed() {
             self.check_sent();
@@ -263,7 +263,7 @@ impl Peer {
     }
 
     /// The turn has ended: the request may, too, or is given up.
-    fn go_on(&mut self, choice: u8) {
+    fn end_turn(&mut self, choice: u8) {
         match choice >> 3 & 7 {
             0 => {
                 self.client.send(Chunk::Static(b"y!"));
@@ -298,7 +298,7 @@ impl Peer {
     fn listen(&mut self) {
         self.client.check_invariants();
         while let Some(event) = self.client.event() {
-            self.judge(&event);
+            self.check_event(&event);
             if let ClientEvent::Head { head, .. } | ClientEvent::Interim { head, .. } = &event {
                 self.client.recycle(head.clone());
             }
@@ -307,7 +307,7 @@ impl Peer {
     }
 
     /// Events come in their order, and about the exchange in progress.
-    fn judge(&mut self, event: &ClientEvent) {
+    fn check_event(&mut self, event: &ClientEvent) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         assert!(self.stream == 0 || self.client.has_answer() || is_end(event));
         let (stream, from, to) = match event {

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use engines::h2::{Conn, Http2Server, PREFACE, REFUSED_STREAM, Settings};
 use engines::http::{RequestHead, ResponseHead};
 use firstbyte_fuzz::h2_short::{self, in_full};
-use firstbyte_fuzz::server_peer::{Spoken, sent_by_all};
+use firstbyte_fuzz::server_peer::{StreamServer, sent_by_all};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -38,7 +38,7 @@ fn settings(limits: u8) -> Settings {
 
 struct Http2;
 
-impl Spoken for Http2 {
+impl StreamServer for Http2 {
     type Protocol = Http2Server;
 
     const REFUSED_STREAM: u32 = REFUSED_STREAM;

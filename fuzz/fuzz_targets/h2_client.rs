@@ -10,7 +10,7 @@ use std::rc::Rc;
 use engines::client::MAX_INTERIM;
 use engines::h2::{Client, Conn, Http2, ProtocolError, Settings};
 use engines::http::Fields;
-use firstbyte_fuzz::client_peer::{Spoken, read_back, sent_by_all};
+use firstbyte_fuzz::client_peer::{StreamClient, read_back, sent_by_all};
 use firstbyte_fuzz::h2_short::{in_full, settings};
 use libfuzzer_sys::fuzz_target;
 
@@ -23,7 +23,7 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    for sent in sent_by_all::<Asker>(limits, mode, &bytes, step, at) {
+    for sent in sent_by_all::<ClientTarget>(limits, mode, &bytes, step, at) {
         // It was allowed longer ones.
         read_back(server(), &sent, |error| *error == ProtocolError::FrameSize);
     }
@@ -42,9 +42,9 @@ fn server() -> Conn {
     }))
 }
 
-struct Asker;
+struct ClientTarget;
 
-impl Spoken for Asker {
+impl StreamClient for ClientTarget {
     type Protocol = Http2;
 
     const SMALL_WINDOWS: &[u8] = &[0, 0, 6, 4, 0, 0, 0, 0, 0, 0, 4, 0, 0, 0, 3];

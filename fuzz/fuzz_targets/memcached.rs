@@ -6,10 +6,10 @@
 use engines::client::SendError;
 use engines::http::ResponseHead;
 use engines::memcached::Client;
-use firstbyte_fuzz::kept_peer::{self, Spoken};
+use firstbyte_fuzz::keepalive_peer::{self, KeepaliveClient};
 use libfuzzer_sys::fuzz_target;
 
-fuzz_target!(|input: &[u8]| kept_peer::run::<Memcached>(input));
+fuzz_target!(|input: &[u8]| keepalive_peer::run::<Memcached>(input));
 
 const KEYS: [&[u8]; 8] = [
     b"k",
@@ -33,10 +33,10 @@ struct Memcached {
     lines: Vec<u8>,
 }
 
-impl Spoken for Memcached {
+impl KeepaliveClient for Memcached {
     type Protocol = engines::memcached::Memcached;
 
-    fn client(&mut self) -> &mut Client {
+    fn connection(&mut self) -> &mut Client {
         &mut self.client
     }
 
@@ -81,14 +81,14 @@ impl Spoken for Memcached {
         count
     }
 
-    fn go_on(&mut self, _: u8) {}
+    fn end_turn(&mut self, _: u8) {}
 
     fn check_sent(&mut self, sent: &[u8]) {
         assert!(sent.is_empty() || sent == self.lines);
     }
 
     /// With one bit of the mode every byte 0xfe is a line end, which is more than most inputs have.
-    fn said(mode: u8, bytes: &[u8]) -> Vec<u8> {
+    fn server_bytes(mode: u8, bytes: &[u8]) -> Vec<u8> {
         let ends = mode & 2 != 0;
         let of = |byte: &u8| match byte {
             0xfe if ends => b"\r\n".to_vec(),

@@ -15,10 +15,10 @@ fuzz_target!(|input: &[u8]| {
         return;
     };
     let world = &*WORLD;
-    judge(world, how, bytes);
+    check_response(world, how, bytes);
 });
 
-fn judge(world: &World, how: u8, response: &[u8]) {
+fn check_response(world: &World, how: u8, response: &[u8]) {
     let chain = &world.chains[usize::from(how & 1)];
     let named = world.question.judge(response, chain, Trust::Named, NOW_S);
     let trust = Trust::Below(&world.authorities);

@@ -13,7 +13,7 @@ use engines::http::ResponseHead;
 use engines::spdy::{
     Client, ClientEvent, Conn, ProtocolError, REFUSED_STREAM, Settings, SpdyServer,
 };
-use firstbyte_fuzz::server_peer::{Spoken, sent_by_all};
+use firstbyte_fuzz::server_peer::{StreamServer, sent_by_all};
 use firstbyte_fuzz::spdy_short::{Block, in_full};
 use libfuzzer_sys::fuzz_target;
 
@@ -91,7 +91,7 @@ fn client(headers_level: u8) -> Client {
 
 struct Spdy;
 
-impl Spoken for Spdy {
+impl StreamServer for Spdy {
     type Protocol = SpdyServer;
 
     const REFUSED_STREAM: u32 = REFUSED_STREAM;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use engines::http::Fields;
 use engines::spdy::{Client, Conn, Settings, Spdy};
-use firstbyte_fuzz::client_peer::{Spoken, read_back, sent_by_all};
+use firstbyte_fuzz::client_peer::{StreamClient, read_back, sent_by_all};
 use firstbyte_fuzz::spdy_short::{Block, in_full};
 use libfuzzer_sys::fuzz_target;
 
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     } else {
         rest.to_vec()
     };
-    for sent in sent_by_all::<Asker>(limits, mode, &bytes, step, at) {
+    for sent in sent_by_all::<ClientTarget>(limits, mode, &bytes, step, at) {
         read_back(server(), &sent, |_| false);
     }
 });
@@ -70,9 +70,9 @@ fn server() -> Conn {
     }))
 }
 
-struct Asker;
+struct ClientTarget;
 
-impl Spoken for Asker {
+impl StreamClient for ClientTarget {
     type Protocol = Spdy;
 
     const SMALL_WINDOWS: &[u8] = &[

@@ -31,9 +31,9 @@ fuzz_target!(|input: &[u8]| {
     let (Some(user), Some(given), Some(file)) = (parts.next(), parts.next(), parts.next()) else {
         return;
     };
-    let entry = found(file, user, file.len().max(1));
+    let entry = search_file(file, user, file.len().max(1));
     let cut = given.first().map_or(1, |byte| usize::from(*byte) + 1);
-    assert_eq!(entry, found(file, user, cut));
+    assert_eq!(entry, search_file(file, user, cut));
     assert!(entry.stored.is_none() || entry.costliest.is_some());
     let other = entry
         .costliest
@@ -45,12 +45,12 @@ fuzz_target!(|input: &[u8]| {
                 .iter()
                 .any(|byte| matches!(byte, b':' | b'\n' | b'\r'))
         );
-        judge(stored, given);
+        check_password(stored, given);
     }
 });
 
 /// Entry of a user in a file, read in pieces.
-fn found(file: &[u8], user: &[u8], cut: usize) -> Entry {
+fn search_file(file: &[u8], user: &[u8], cut: usize) -> Entry {
     let mut search = Search::new(user);
     for piece in file.chunks(cut) {
         search.piece(piece);
@@ -59,7 +59,7 @@ fn found(file: &[u8], user: &[u8], cut: usize) -> Entry {
     search.entry
 }
 
-fn judge(stored: &[u8], given: &[u8]) {
+fn check_password(stored: &[u8], given: &[u8]) {
     let cost_us = cost_us(stored, given.len());
     let sum = stored
         .iter()

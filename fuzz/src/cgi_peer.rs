@@ -159,7 +159,7 @@ impl Peer {
     fn listen(&mut self) {
         self.client.check_invariants();
         while let Some(event) = self.client.event() {
-            self.judge(&event);
+            self.check_event(&event);
             if let Event::Head { head, .. } = &event {
                 self.client.recycle(head.clone());
             }
@@ -168,7 +168,7 @@ impl Peer {
     }
 
     /// Events come in their order.
-    fn judge(&mut self, event: &Event) {
+    fn check_event(&mut self, event: &Event) {
         match event {
             Event::Head { head, .. } => {
                 assert_eq!(self.progress, Progress::Requested, "{event:?}");

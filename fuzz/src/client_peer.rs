@@ -9,7 +9,7 @@ use engines::mux::client::{Client, Protocol};
 use engines::mux::{self, server};
 
 /// Operations that differ between the protocols.
-pub trait Spoken {
+pub trait StreamClient {
     type Protocol: Protocol;
 
     /// Bytes of a server that opens windows of three bytes for each body.
@@ -34,7 +34,7 @@ pub trait Spoken {
 
 /// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with
 /// requests in between.
-pub fn sent_by_all<S: Spoken>(
+pub fn sent_by_all<S: StreamClient>(
     limits: u8,
     mode: u8,
     bytes: &[u8],
@@ -79,10 +79,10 @@ struct Story {
     closed: bool,
 }
 
-struct Peer<S: Spoken> {
+struct Peer<S: StreamClient> {
     client: Client<S::Protocol>,
     /// Bodies are delivered, not only counted.
-    told: bool,
+    delivers: bool,
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
@@ -99,14 +99,14 @@ struct Exchange {
     body_bytes: u64,
 }
 
-impl<S: Spoken> Peer<S> {
+impl<S: StreamClient> Peer<S> {
     /// A client that has asked for five things: without a body, by HEAD, and with bodies that are sent in part, wait for
     /// windows, or have trailers.
     fn new(limits: u8, mode: u8) -> Self {
         let bodies = [Bodies::Delivered, Bodies::Counted][usize::from(limits & 1)];
         let mut peer = Self {
             client: S::client(limits, bodies),
-            told: limits & 1 == 0,
+            delivers: limits & 1 == 0,
             mode,
             events: Vec::new(),
             sent: Vec::new(),
@@ -117,10 +117,10 @@ impl<S: Spoken> Peer<S> {
         if mode & 2 != 0 {
             peer.client.receive(S::SMALL_WINDOWS);
         }
-        peer.ask(b"GET", true);
-        peer.ask(b"HEAD", true);
+        peer.send_request(b"GET", true);
+        peer.send_request(b"HEAD", true);
         for (method, len) in [(&b"POST"[..], 300), (b"PUT", 40), (b"PATCH", 40)] {
-            let Some(stream) = peer.ask(method, false) else {
+            let Some(stream) = peer.send_request(method, false) else {
                 continue;
             };
             // More than the window of the connection, in one mode.
@@ -134,7 +134,7 @@ impl<S: Spoken> Peer<S> {
         peer
     }
 
-    fn ask(&mut self, method: &[u8], ended: bool) -> Option<u32> {
+    fn send_request(&mut self, method: &[u8], ended: bool) -> Option<u32> {
         let fields: [(&[u8], &[u8]); 5] = [
             (b":method", method),
             (b":scheme", b"http"),
@@ -182,8 +182,8 @@ impl<S: Spoken> Peer<S> {
                 5 => S::ping(&mut self.client),
                 6 => S::end(&mut self.client),
                 7 => self.client.tick(u64::from(self.turns) * 1000),
-                8 | 9 => _ = self.ask(b"GET", true),
-                10 => _ = self.ask(b"DELETE", false),
+                8 | 9 => _ = self.send_request(b"GET", true),
+                10 => _ = self.send_request(b"DELETE", false),
                 11 => self.cancel(1),
                 12 => assert!(self.client.pending_bytes(9) <= 40_000),
                 _ => {}
@@ -213,7 +213,7 @@ impl<S: Spoken> Peer<S> {
 
     fn listen(&mut self) {
         while let Some(event) = self.client.event() {
-            self.judge(&event);
+            self.check_event(&event);
             self.events.push(format!("{event:?}"));
             match event {
                 Event::Data { stream, bytes } => {
@@ -229,7 +229,7 @@ impl<S: Spoken> Peer<S> {
     }
 
     /// Events come in their order, about exchanges that have not ended.
-    fn judge(&mut self, event: &Event<<S::Protocol as Protocol>::ProtocolError>) {
+    fn check_event(&mut self, event: &Event<<S::Protocol as Protocol>::ProtocolError>) {
         assert!(!self.over, "{event:?} after the end");
         match event {
             Event::Interim { stream, .. } => {
@@ -243,9 +243,9 @@ impl<S: Spoken> Peer<S> {
             }
             Event::Trailers { stream, .. } => _ = self.exchange(*stream, true, event),
             Event::End { stream, body_bytes } => {
-                let told = self.exchange(*stream, true, event).body_bytes;
-                let expected = if self.told { *body_bytes } else { 0 };
-                assert_eq!(told, expected, "{event:?}");
+                let delivered = self.exchange(*stream, true, event).body_bytes;
+                let expected = if self.delivers { *body_bytes } else { 0 };
+                assert_eq!(delivered, expected, "{event:?}");
                 self.open.remove(stream);
             }
             Event::Reset { stream, .. } | Event::Malformed { stream, .. } => {
@@ -281,15 +281,15 @@ macro_rules! asks {
         fn client(
             limits: u8,
             bodies: engines::client::Bodies,
-        ) -> engines::mux::client::Client<<Self as $crate::client_peer::Spoken>::Protocol> {
-            engines::mux::client::Client::<<Self as $crate::client_peer::Spoken>::Protocol>::new(
+        ) -> engines::mux::client::Client<<Self as $crate::client_peer::StreamClient>::Protocol> {
+            engines::mux::client::Client::<<Self as $crate::client_peer::StreamClient>::Protocol>::new(
                 $settings(limits),
                 bodies,
             )
         }
         fn request<'a>(
             client: &mut engines::mux::client::Client<
-                <Self as $crate::client_peer::Spoken>::Protocol,
+                <Self as $crate::client_peer::StreamClient>::Protocol,
             >,
             fields: [(&'a [u8], &'a [u8]); 5],
             ended: bool,
@@ -298,7 +298,7 @@ macro_rules! asks {
         }
         fn ping(
             client: &mut engines::mux::client::Client<
-                <Self as $crate::client_peer::Spoken>::Protocol,
+                <Self as $crate::client_peer::StreamClient>::Protocol,
             >,
         ) {
             client.ping(5);

@@ -4,6 +4,6 @@ pub mod cgi_peer;
 pub mod client_peer;
 pub mod h2_short;
 pub mod joined;
-pub mod kept_peer;
+pub mod keepalive_peer;
 pub mod server_peer;
 pub mod spdy_short;

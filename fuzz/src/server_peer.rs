@@ -6,7 +6,7 @@ use engines::mux::server::{Conn, Protocol};
 use engines::mux::{Event, SendAction, SendOptions};
 
 /// Operations in which the protocols differ.
-pub trait Spoken {
+pub trait StreamServer {
     type Protocol: Protocol;
 
     /// The code of RST_STREAM for a stream that is not begun.
@@ -34,7 +34,7 @@ pub trait Spoken {
 }
 
 /// Checks that events and output do not depend on how the bytes are cut; returns the output.
-pub fn sent_by_all<S: Spoken>(
+pub fn sent_by_all<S: StreamServer>(
     connect: impl Fn() -> Conn<S::Protocol>,
     mode: u8,
     bytes: &[u8],
@@ -60,7 +60,7 @@ struct Story {
     over: bool,
 }
 
-struct Peer<S: Spoken> {
+struct Peer<S: StreamServer> {
     conn: Conn<S::Protocol>,
     mode: u8,
     events: Vec<String>,
@@ -71,7 +71,7 @@ struct Peer<S: Spoken> {
     now_ms: u64,
 }
 
-impl<S: Spoken> Peer<S> {
+impl<S: StreamServer> Peer<S> {
     fn new(conn: Conn<S::Protocol>, mode: u8) -> Self {
         Self {
             conn,
@@ -206,22 +206,30 @@ impl<S: Spoken> Peer<S> {
 macro_rules! steps {
     () => {
         fn drain(
-            conn: &mut engines::mux::server::Conn<<Self as $crate::server_peer::Spoken>::Protocol>,
+            conn: &mut engines::mux::server::Conn<
+                <Self as $crate::server_peer::StreamServer>::Protocol,
+            >,
         ) {
             conn.drain();
         }
         fn end(
-            conn: &mut engines::mux::server::Conn<<Self as $crate::server_peer::Spoken>::Protocol>,
+            conn: &mut engines::mux::server::Conn<
+                <Self as $crate::server_peer::StreamServer>::Protocol,
+            >,
         ) {
             conn.end();
         }
         fn give_up_block(
-            conn: &mut engines::mux::server::Conn<<Self as $crate::server_peer::Spoken>::Protocol>,
+            conn: &mut engines::mux::server::Conn<
+                <Self as $crate::server_peer::StreamServer>::Protocol,
+            >,
         ) {
             conn.give_up_block();
         }
         fn consumed(
-            conn: &mut engines::mux::server::Conn<<Self as $crate::server_peer::Spoken>::Protocol>,
+            conn: &mut engines::mux::server::Conn<
+                <Self as $crate::server_peer::StreamServer>::Protocol,
+            >,
             stream: u32,
             bytes: u64,
         ) {

@@ -12,10 +12,10 @@ use engines::http::{BodyLength, OutputQueue, ResponseHead};
 use crate::joined::{join, receive};
 
 /// Operations that differ between the protocols.
-pub trait Spoken {
+pub trait KeepaliveClient {
     type Protocol: Protocol<ProtocolError: Debug + PartialEq>;
 
-    fn client(&mut self) -> &mut Connection<Self::Protocol>;
+    fn connection(&mut self) -> &mut Connection<Self::Protocol>;
 
     /// A connection, and its limits.
     fn new(limits: u8) -> Self;
@@ -28,13 +28,13 @@ pub trait Spoken {
     }
 
     /// The turn has ended: the request may, too.
-    fn go_on(&mut self, choice: u8);
+    fn end_turn(&mut self, choice: u8);
 
     /// Checks all that was sent since the last time.
     fn check_sent(&mut self, sent: &[u8]);
 
     /// Bytes of the server in a turn.
-    fn said(mode: u8, bytes: &[u8]) -> Vec<u8>;
+    fn server_bytes(mode: u8, bytes: &[u8]) -> Vec<u8>;
 
     /// Whether a response with this head, to the last request, has a body.
     fn has_body(&self, head: &ResponseHead) -> bool;
@@ -46,16 +46,16 @@ pub trait Spoken {
     fn check_invariants(&self);
 }
 
-type ErrorOf<S> = <<S as Spoken>::Protocol as Protocol>::ProtocolError;
+type ErrorOf<S> = <<S as KeepaliveClient>::Protocol as Protocol>::ProtocolError;
 
 /// Checks that events do not depend on whether bytes come whole, cut, or in owned buffers.
-pub fn run<S: Spoken>(input: &[u8]) {
+pub fn run<S: KeepaliveClient>(input: &[u8]) {
     let Some((&[limits, mode, step, at], rest)) = input.split_first_chunk::<4>() else {
         return;
     };
     let turn = |bytes: &[u8]| {
         let (choice, bytes) = bytes.split_first().unwrap_or((&0, &[]));
-        (*choice, S::said(mode, bytes))
+        (*choice, S::server_bytes(mode, bytes))
     };
     let turns: Vec<(u8, Vec<u8>)> = rest.split(|byte| *byte == 0xff).map(turn).collect();
     let whole = Peer::<S>::new(limits, mode, None).run(&turns, |bytes| vec![bytes]);
@@ -83,8 +83,8 @@ struct Story<E> {
     closed: bool,
 }
 
-struct Peer<S: Spoken> {
-    spoken: S,
+struct Peer<S: KeepaliveClient> {
+    client: S,
     /// Bytes are received in buffers of this capacity.
     buffer_bytes: Option<usize>,
     resets: bool,
@@ -109,10 +109,10 @@ enum Progress {
     Over,
 }
 
-impl<S: Spoken> Peer<S> {
+impl<S: KeepaliveClient> Peer<S> {
     fn new(limits: u8, mode: u8, buffer_bytes: Option<usize>) -> Self {
         Self {
-            spoken: S::new(limits),
+            client: S::new(limits),
             buffer_bytes,
             resets: mode & 1 != 0,
             events: Vec::new(),
@@ -132,49 +132,49 @@ impl<S: Spoken> Peer<S> {
         cut: impl Fn(&'a [u8]) -> Vec<&'a [u8]>,
     ) -> Story<ErrorOf<S>> {
         for (choice, bytes) in turns {
-            self.ask(*choice);
+            self.send_request(*choice);
             for piece in cut(bytes) {
-                receive(self.spoken.client(), piece, self.buffer_bytes);
+                receive(self.client.connection(), piece, self.buffer_bytes);
                 self.listen();
             }
             match choice >> 5 {
                 7 => {
-                    self.spoken.client().cancel();
+                    self.client.connection().cancel();
                     if self.progress < Progress::Ended {
-                        assert!(self.spoken.client().is_closed());
+                        assert!(self.client.connection().is_closed());
                         self.progress = Progress::Over;
                     }
                 }
-                _ => self.spoken.go_on(*choice),
+                _ => self.client.end_turn(*choice),
             }
             self.transmit();
             self.listen();
         }
-        self.spoken.receive_eof();
+        self.client.receive_eof();
         self.listen();
         assert!(self.progress >= Progress::Ended, "an exchange has no end");
         Story {
-            reusable: self.spoken.client().is_reusable(),
-            closed: self.spoken.client().is_closed(),
+            reusable: self.client.connection().is_reusable(),
+            closed: self.client.connection().is_closed(),
             events: self.events,
             sent: self.sent,
         }
     }
 
-    fn ask(&mut self, choice: u8) {
-        if self.resets && self.spoken.client().is_closed() {
-            self.spoken.client().reset();
+    fn send_request(&mut self, choice: u8) {
+        if self.resets && self.client.connection().is_closed() {
+            self.client.connection().reset();
             (self.asked, self.stream, self.progress) = (0, 0, Progress::Ended);
         }
-        let could = self.spoken.client().is_reusable();
-        let result = self.spoken.request(choice);
-        self.spoken.check_invariants();
+        let could = self.client.connection().is_reusable();
+        let result = self.client.request(choice);
+        self.client.check_invariants();
         assert!(result.is_err() || could, "a request without room");
         let Ok(stream) = result else { return };
         assert!(stream == self.stream + 1 && self.progress == Progress::Ended);
-        assert!(!self.spoken.client().has_answer());
-        self.asked = stream + self.spoken.pipeline(choice);
-        self.spoken.check_invariants();
+        assert!(!self.client.connection().has_answer());
+        self.asked = stream + self.client.pipeline(choice);
+        self.client.check_invariants();
         self.await_answer(stream);
         self.transmit();
     }
@@ -186,17 +186,17 @@ impl<S: Spoken> Peer<S> {
 
     fn transmit(&mut self) {
         let (mut queue, from) = (OutputQueue::default(), self.sent.len());
-        self.spoken.client().transmit(&mut queue);
+        self.client.connection().transmit(&mut queue);
         queue.drain_bytes(&mut self.sent);
-        self.spoken.check_sent(&self.sent[from..]);
+        self.client.check_sent(&self.sent[from..]);
     }
 
     fn listen(&mut self) {
-        self.spoken.check_invariants();
-        while let Some(event) = self.spoken.client().event() {
-            self.judge(&event);
+        self.client.check_invariants();
+        while let Some(event) = self.client.connection().event() {
+            self.check_event(&event);
             if let Event::Head { head, .. } = &event {
-                self.spoken.client().recycle(head.clone());
+                self.client.connection().recycle(head.clone());
             }
             join(&mut self.events, event);
         }
@@ -208,12 +208,12 @@ impl<S: Spoken> Peer<S> {
     }
 
     /// Events come in their order, about the exchange in progress, and a body that ends as complete is complete.
-    fn judge(&mut self, event: &Event<ErrorOf<S>>) {
+    fn check_event(&mut self, event: &Event<ErrorOf<S>>) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         let (stream, from, to) = match event {
             Event::Head { stream, head, .. } => {
                 assert!((200..1000).contains(&head.status));
-                if let (BodyLength::Length(bytes), true) = (head.body, self.spoken.has_body(head)) {
+                if let (BodyLength::Length(bytes), true) = (head.body, self.client.has_body(head)) {
                     self.length = Some(bytes);
                 }
                 (*stream, Progress::Requested, Progress::Head)
@@ -238,7 +238,7 @@ impl<S: Spoken> Peer<S> {
             Event::Eof => (self.stream, Progress::Ended, Progress::Over),
             Event::Failed(_) => {
                 self.progress = Progress::Over;
-                return assert!(self.spoken.client().is_closed());
+                return assert!(self.client.connection().is_closed());
             }
             other => panic!("{other:?} does not exist here"),
         };
