@@ -76,12 +76,6 @@ impl Segment {
         self.flags & Header::FIN != 0
     }
 
-    /// Whether it ends the connection.
-    #[must_use]
-    pub fn is_reset(&self) -> bool {
-        self.flags & Header::RST != 0
-    }
-
     /// Whether it acknowledges, and does nothing else.
     #[must_use]
     pub fn is_bare_ack(&self) -> bool {

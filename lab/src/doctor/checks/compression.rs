@@ -4,7 +4,6 @@ use serde_json::Value;
 
 use crate::doctor::code::ACCEPTED;
 use crate::doctor::codings::{Coding, decoded};
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::compression::{Figures, is_text, judge_missing, judge_poor};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch::Response;
@@ -27,13 +26,10 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         // One finding covers all URLs, since one directive fixes them.
         Some(worst.proof("responses", measured.clone()))
     };
-    Ok([
-        worst(|one| judge_missing(Facts::Server(one))),
-        worst(judge_poor),
-    ]
-    .into_iter()
-    .flatten()
-    .collect())
+    Ok([worst(judge_missing), worst(judge_poor)]
+        .into_iter()
+        .flatten()
+        .collect())
 }
 
 fn responses(visitor: &Visitor<'_>, round_trip_ms: f64) -> Result<Vec<Figures>, Failure> {

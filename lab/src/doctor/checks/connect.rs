@@ -14,7 +14,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if !x.plan.url.is_address() {
         let lookups = lookups(x)?;
         x.measure("lookup", lookups.measured());
-        findings.extend(judge_lookups(Facts::Server(&lookups)));
+        findings.extend(judge_lookups(&lookups));
     }
     let connects = x.visit(NetworkPath::Direct, connects)??;
     x.measure("connect", connects.measured());

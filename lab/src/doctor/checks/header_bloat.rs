@@ -1,6 +1,5 @@
 //! header-bloat: the head of the first response.
 
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::header_bloat::{Figures, judge};
 use crate::doctor::{Examination, Failure, Finding};
 
@@ -18,5 +17,5 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         round_trip_ms: x.round_trip_ms(),
     };
     x.measure("head", figures.measured());
-    Ok(judge(Facts::Server(&figures)).into_iter().collect())
+    Ok(judge(&figures).into_iter().collect())
 }

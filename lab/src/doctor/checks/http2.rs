@@ -2,7 +2,6 @@
 
 use crate::client::Protocol;
 use crate::doctor::command::server_name;
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::http2::{Figures, judge};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath};
 
@@ -37,5 +36,5 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         figures.chosen = chosen;
     }
     x.measure("alpn", figures.measured());
-    Ok(judge(Facts::Server(&figures)).into_iter().collect())
+    Ok(judge(&figures).into_iter().collect())
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 use super::handshakes::spoken;
 use crate::client::Protocol;
 use crate::doctor::figures::ms;
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::keepalive::{ASKED, Figures, judge};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 
@@ -29,7 +28,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     })??;
     let measured: Vec<Value> = all.iter().map(Figures::measured).collect();
     x.measure("keepalive", measured);
-    let findings = all.iter().filter_map(|one| judge(Facts::Server(one)));
+    let findings = all.iter().filter_map(judge);
     Ok(findings
         .max_by_key(|found| found.severity)
         .into_iter()

@@ -6,7 +6,6 @@ use std::time::Duration;
 
 use crate::client::Url;
 use crate::doctor::figures::ms;
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::redirects::{Figures, Hop, Stop, judge_chain, judge_https};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch::{self, Dial, Response};
@@ -40,12 +39,10 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         );
         x.notes.push(note);
     }
-    Ok(
-        [judge_chain(Facts::Server(&figures)), judge_https(&figures)]
-            .into_iter()
-            .flatten()
-            .collect(),
-    )
+    Ok([judge_chain(&figures), judge_https(&figures)]
+        .into_iter()
+        .flatten()
+        .collect())
 }
 
 /// The URL of visitors who type the host's name alone.

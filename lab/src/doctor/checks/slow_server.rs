@@ -3,7 +3,6 @@
 use std::time::{Duration, Instant};
 
 use crate::doctor::figures::ms;
-use crate::doctor::judge::Facts;
 use crate::doctor::judge::slow_server::{Figures, judge, longest_entry};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 
@@ -11,7 +10,7 @@ use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let figures = x.visit(NetworkPath::Direct, requests)??;
     x.measure("server", figures.measured());
-    Ok(judge(Facts::Server(&figures)).into_iter().collect())
+    Ok(judge(&figures).into_iter().collect())
 }
 
 fn requests(visitor: &Visitor<'_>) -> Result<Figures, Failure> {

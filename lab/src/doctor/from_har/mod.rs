@@ -8,10 +8,11 @@ pub(super) mod page;
 pub(super) mod responses;
 
 use super::finding::Finding;
-use super::judge::compression::judge_missing;
-use super::judge::connect::{judge_connects, judge_lookups};
-use super::judge::redirects::judge_chain;
-use super::judge::{Facts, caching, handshake, header_bloat, http2, keepalive, slow_server, stall};
+use super::judge::connect::{judge_connects, judge_page_lookups};
+use super::judge::{
+    Facts, caching, compression, handshake, header_bloat, http2, keepalive, redirects, slow_server,
+    stall,
+};
 use crate::page::Visit;
 use page::Page;
 
@@ -21,16 +22,16 @@ pub fn from_har(visit: &Visit) -> Vec<Finding> {
     let page = Page::new(visit);
     let round_trip_ms = visit.round_trip_ms.unwrap_or_default();
     let found = [
-        judge_lookups(Facts::Page(connections::lookups(&page))),
+        judge_page_lookups(connections::lookups(&page)),
         judge_connects(Facts::Page(connections::connects(&page))),
         handshake::judge(Facts::Page(connections::handshakes(&page))),
-        http2::judge(Facts::Page(connections::of_http1(&page))),
-        keepalive::judge(Facts::Page(connections::reopened(&page))),
-        judge_missing(Facts::Page(responses::plain_texts(&page))),
+        http2::judge_page(connections::of_http1(&page)),
+        keepalive::judge_page(connections::reopened(&page)),
+        compression::judge_page(responses::plain_texts(&page)),
         caching::judge(&responses::static_files(&page), round_trip_ms),
-        judge_chain(Facts::Page(responses::redirects(&page))),
-        header_bloat::judge(Facts::Page(responses::heads(&page))),
-        slow_server::judge(Facts::Page(responses::waits(&page))),
+        redirects::judge_page(responses::redirects(&page)),
+        header_bloat::judge_page(responses::heads(&page)),
+        slow_server::judge_page(responses::waits(&page)),
         stall::judge(Facts::Page(responses::pauses(&page))),
     ];
     found.into_iter().flatten().collect()

@@ -4,7 +4,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Case, Facts, count, of_page};
+use super::{Case, count, of_page};
 use crate::doctor::code::{Text, no_compression, poor_compression};
 use crate::doctor::codings::Coding;
 use crate::doctor::command::quoted;
@@ -68,19 +68,8 @@ impl Figures {
     }
 }
 
-/// no-compression: bad if it costs a round trip, warned of from [`WARN_BYTES`] on, else a note. Bad in a page: the bytes
-/// under a coding are unknown there.
-pub(crate) fn judge_missing(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let is_large = |one: &Case| one.size >= PAGE_BYTES_MIN as f64;
-            return of_page(cases, is_large, Severity::Bad, |n, _| {
-                no_compression::page(count(n, "text"), PAGE_BYTES_MIN)
-            });
-        }
-    };
+/// no-compression: bad if it costs a round trip, warned of from [`WARN_BYTES`] on, else a note.
+pub(crate) fn judge_missing(figures: &Figures) -> Option<Finding> {
     if figures.is_coded() || !is_text(&figures.mime_type) || figures.sent_bytes < PLAIN_BYTES_MIN {
         return None;
     }
@@ -104,6 +93,14 @@ pub(crate) fn judge_missing(facts: Facts<'_, Figures>) -> Option<Finding> {
     let (sent, best, gzip) = (figures.sent_bytes, coding.in_words(), on("gzip"));
     let text = no_compression::server(sent, mime_type, best, bytes, gzip, others, quoted(url));
     Some(finding(text, severity, trips, figures))
+}
+
+/// no-compression in a page: bad, since the bytes under a coding are unknown.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    let is_large = |one: &Case| one.size >= PAGE_BYTES_MIN as f64;
+    of_page(cases, is_large, Severity::Bad, |n, _| {
+        no_compression::page(count(n, "text"), PAGE_BYTES_MIN)
+    })
 }
 
 /// poor-compression: warned of if it costs a round trip, else a note.
@@ -188,10 +185,6 @@ const TEXT_TYPES: [&str; 12] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge_missing(Facts::Server(figures))
-    }
     use crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
 
     fn figures(coding: &str, sent_bytes: u64, best: u64) -> Figures {
@@ -208,12 +201,12 @@ mod tests {
 
     #[test]
     fn text_that_is_sent_as_it_is_is_found() {
-        let found = judge_figures(&figures("", 5000, 1000)).expect("it is uncompressed");
+        let found = judge_missing(&figures("", 5000, 1000)).expect("it is uncompressed");
         assert_eq!(
             (found.severity, found.lost_round_trips),
             (Severity::Note, 0.0)
         );
-        let judged = |best| judge_figures(&figures("", 14_000, best)).map(|one| one.severity);
+        let judged = |best| judge_missing(&figures("", 14_000, best)).map(|one| one.severity);
         assert_eq!(judged(4000), Some(Severity::Warn));
         assert_eq!(judged(4001), Some(Severity::Note));
         assert!(found.title.contains("br at level 5"), "{}", found.title);
@@ -225,13 +218,13 @@ mod tests {
             mime_type: "text/html".to_owned(),
             ..figures("", 5000, 1000)
         };
-        let found_page = judge_figures(&page).expect("it is uncompressed");
+        let found_page = judge_missing(&page).expect("it is uncompressed");
         assert_eq!(
             found_page.fixes[1],
             "firstbyte: brotli on; zstd on; gzip on;"
         );
         let large = figures("identity", INITIAL_WINDOW_BYTES + 1, 4000);
-        let found = judge_figures(&large).expect("it is uncompressed");
+        let found = judge_missing(&large).expect("it is uncompressed");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 30.0));
         assert!(
             found
@@ -243,17 +236,17 @@ mod tests {
 
     #[test]
     fn what_is_small_or_packed_or_compressed_is_not_found() {
-        assert_eq!(judge_figures(&figures("", PLAIN_BYTES_MIN - 1, 10)), None);
-        assert_eq!(judge_figures(&figures("", 100_000, 95_000)), None);
-        assert_eq!(judge_figures(&figures("gzip", 5000, 1000)), None);
+        assert_eq!(judge_missing(&figures("", PLAIN_BYTES_MIN - 1, 10)), None);
+        assert_eq!(judge_missing(&figures("", 100_000, 95_000)), None);
+        assert_eq!(judge_missing(&figures("gzip", 5000, 1000)), None);
         let picture = Figures {
             mime_type: "image/png".to_owned(),
             ..figures("", 5000, 1000)
         };
-        assert_eq!(judge_figures(&picture), None);
+        assert_eq!(judge_missing(&picture), None);
         // Just at the limit, and one byte below.
-        assert!(judge_figures(&figures("", 2000, 2000 - SAVED_BYTES_MIN)).is_some());
-        assert!(judge_figures(&figures("", 2000, 2001 - SAVED_BYTES_MIN)).is_none());
+        assert!(judge_missing(&figures("", 2000, 2000 - SAVED_BYTES_MIN)).is_some());
+        assert!(judge_missing(&figures("", 2000, 2001 - SAVED_BYTES_MIN)).is_none());
     }
 
     #[test]

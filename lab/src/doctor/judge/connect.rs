@@ -76,17 +76,7 @@ impl Connects {
 }
 
 /// slow-dns: bad if each look-up of a name is slow, warned of if the first is.
-pub(crate) fn judge_lookups(facts: Facts<'_, Lookups>) -> Option<Finding> {
-    let lookups = match facts {
-        Facts::Server(lookups) => lookups,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let is_slow = |one: &Case| one.lost_ms >= LOOKUP_MS;
-            return of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
-                slow_dns::page(count(n, "look-up of a name"), LOOKUP_MS, worst_ms)
-            });
-        }
-    };
+pub(crate) fn judge_lookups(lookups: &Lookups) -> Option<Finding> {
     let took_ms = &lookups.took_ms;
     let first_ms = *took_ms.first()?;
     let least_ms = took_ms.iter().copied().fold(f64::INFINITY, f64::min);
@@ -98,6 +88,14 @@ pub(crate) fn judge_lookups(facts: Facts<'_, Lookups>) -> Option<Finding> {
     let text = slow_dns::server(&lookups.host, first_ms, least_ms);
     let found = Finding::of(text, severity).costs(lost_ms, 0.0);
     Some(found.proof("lookups", lookups.measured()))
+}
+
+/// slow-dns in a page: warned of.
+pub(crate) fn judge_page_lookups(cases: Vec<Case>) -> Option<Finding> {
+    let is_slow = |one: &Case| one.lost_ms >= LOOKUP_MS;
+    of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
+        slow_dns::page(count(n, "look-up of a name"), LOOKUP_MS, worst_ms)
+    })
 }
 
 /// slow-connect. For a server it is bad if more than one connection waited for a second SYN, since one packet is lost at times on any
@@ -182,7 +180,7 @@ mod tests {
             took_ms: took_ms.to_vec(),
             addresses: 1,
         };
-        judge_lookups(Facts::Server(&lookups)).map(|found| found.severity)
+        judge_lookups(&lookups).map(|found| found.severity)
     }
 
     #[test]

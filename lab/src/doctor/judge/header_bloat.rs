@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, Facts, count, of_page};
+use super::{Case, count, of_page};
 use crate::doctor::code::header_bloat;
 use crate::doctor::command::quoted;
 use crate::doctor::finding::name_of_server;
@@ -52,18 +52,8 @@ impl Figures {
 }
 
 /// header-bloat: warned of above [`WARN_BYTES`]; bad if the head moves the end of the response to another round trip, or fills half of
-/// the first flight. Heads of a page are warned of from [`PAGE_BYTES`] on.
-pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let is_large = |one: &Case| one.size >= PAGE_BYTES as f64;
-            return of_page(cases, is_large, Severity::Warn, |n, _| {
-                header_bloat::page(count(n, "response"), PAGE_BYTES)
-            });
-        }
-    };
+/// the first flight.
+pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     // Bytes as transferred: compression of heads counts.
     let bytes = figures.head_bytes;
     if bytes <= WARN_BYTES {
@@ -106,6 +96,14 @@ pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
     })))
 }
 
+/// header-bloat in a page: warned of from [`PAGE_BYTES`] on.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    let is_large = |one: &Case| one.size >= PAGE_BYTES as f64;
+    of_page(cases, is_large, Severity::Warn, |n, _| {
+        header_bloat::page(count(n, "response"), PAGE_BYTES)
+    })
+}
+
 /// Heads of most sites are below this.
 const USUAL_BYTES: u64 = 1000;
 /// More than a page of memory, the size of nginx's first buffer for an upstream's head (`proxy_buffer_size`).
@@ -120,10 +118,6 @@ const LARGEST: usize = 5;
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge(Facts::Server(figures))
-    }
 
     fn figures(head_bytes: u64, body_bytes: u64) -> Figures {
         Figures {
@@ -143,8 +137,8 @@ mod tests {
 
     #[test]
     fn usual_heads_are_not_found() {
-        assert_eq!(judge_figures(&figures(WARN_BYTES, 1000)), None);
-        let found = judge_figures(&figures(WARN_BYTES + 1, 1000)).expect("it is large");
+        assert_eq!(judge(&figures(WARN_BYTES, 1000)), None);
+        let found = judge(&figures(WARN_BYTES + 1, 1000)).expect("it is large");
         assert_eq!(
             (found.severity, found.lost_round_trips),
             (Severity::Warn, 0.0)
@@ -160,9 +154,9 @@ mod tests {
     #[test]
     fn head_that_moves_the_body_over_the_window_is_bad() {
         let window = crate::doctor::slow_start::INITIAL_WINDOW_BYTES;
-        let found = judge_figures(&figures(5000, window - USUAL_BYTES)).expect("it is large");
+        let found = judge(&figures(5000, window - USUAL_BYTES)).expect("it is large");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 40.0));
-        let found = judge_figures(&figures(BAD_BYTES + 1, 10)).expect("it is large");
+        let found = judge(&figures(BAD_BYTES + 1, 10)).expect("it is large");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 0.0));
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Case, Facts, count, of_page};
+use super::{Case, count, of_page};
 use crate::doctor::code::no_http2;
 use crate::doctor::finding::name_of_server;
 use crate::doctor::{Finding, Severity};
@@ -37,17 +37,7 @@ impl Figures {
 }
 
 /// no-http2: warned of over TLS; a note without it, because browsers speak HTTP/2 over TLS alone.
-pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let has_many = |one: &Case| one.size >= STREAMS_MIN as f64;
-            return of_page(cases, has_many, Severity::Warn, |n, worst_ms| {
-                no_http2::page(count(n, "server"), STREAMS_MIN, worst_ms)
-            });
-        }
-    };
+pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     let (server, name) = &figures.server;
     let (severity, text) = match figures.chosen.as_deref() {
         Some("h2" | "h3") => return None,
@@ -62,16 +52,20 @@ pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
     Some(Finding::of(text, severity).proof("alpn", figures.measured()))
 }
 
+/// no-http2 in a page: warned of from [`STREAMS_MIN`] requests to a server on.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    let has_many = |one: &Case| one.size >= STREAMS_MIN as f64;
+    of_page(cases, has_many, Severity::Warn, |n, worst_ms| {
+        no_http2::page(count(n, "server"), STREAMS_MIN, worst_ms)
+    })
+}
+
 /// Requests to one server from which on streams are worth having.
 pub(crate) const STREAMS_MIN: usize = 6;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge(Facts::Server(figures))
-    }
 
     fn figures(tls: bool, chosen: Option<&str>) -> Figures {
         Figures {
@@ -84,13 +78,13 @@ mod tests {
 
     #[test]
     fn http2_is_not_found_and_all_else_is() {
-        assert_eq!(judge_figures(&figures(true, Some("h2"))), None);
-        let old = judge_figures(&figures(true, Some("http/1.1"))).expect("it is not HTTP/2");
+        assert_eq!(judge(&figures(true, Some("h2"))), None);
+        let old = judge(&figures(true, Some("http/1.1"))).expect("it is not HTTP/2");
         assert_eq!(old.severity, Severity::Warn);
         assert!(old.title.ends_with("chose http/1.1"), "{}", old.title);
-        let none = judge_figures(&figures(true, None)).expect("it is not HTTP/2");
+        let none = judge(&figures(true, None)).expect("it is not HTTP/2");
         assert!(none.title.contains("no part in ALPN"), "{}", none.title);
-        let plain = judge_figures(&figures(false, None)).expect("it is not HTTP/2");
+        let plain = judge(&figures(false, None)).expect("it is not HTTP/2");
         assert_eq!(plain.severity, Severity::Note);
     }
 }

@@ -4,7 +4,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Facts, count, of_page};
+use super::{Case, count, of_page};
 use crate::client::Protocol;
 use crate::doctor::code::no_keepalive;
 use crate::doctor::command::quoted;
@@ -43,19 +43,7 @@ impl Figures {
 }
 
 /// no-keepalive: bad if each request needs a connection of its own, warned of if a connection serves fewer than [`ASKED`].
-pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            return of_page(
-                cases,
-                |_| true,
-                Severity::Bad,
-                |n, worst_ms| no_keepalive::page(count(n, "request"), worst_ms),
-            );
-        }
-    };
+pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     // Nothing is known of a server that answers nothing.
     if figures.answered == 0 || figures.answered >= figures.asked {
         return None;
@@ -82,16 +70,22 @@ pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
     Some(found.proof("connection", figures.measured()))
 }
 
+/// no-keepalive in a page: bad.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    of_page(
+        cases,
+        |_| true,
+        Severity::Bad,
+        |n, worst_ms| no_keepalive::page(count(n, "request"), worst_ms),
+    )
+}
+
 /// Requests that are sent on a connection: as many as a page of some size has from one server.
 pub(crate) const ASKED: u32 = 20;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge(Facts::Server(figures))
-    }
 
     fn figures(answered: u32) -> Figures {
         Figures {
@@ -109,24 +103,24 @@ mod tests {
 
     #[test]
     fn connection_that_is_kept_is_not_found() {
-        assert_eq!(judge_figures(&figures(ASKED)), None);
-        assert_eq!(judge_figures(&figures(0)), None);
+        assert_eq!(judge(&figures(ASKED)), None);
+        assert_eq!(judge(&figures(0)), None);
     }
 
     #[test]
     fn each_request_pays_its_share_of_a_connection() {
-        let found = judge_figures(&figures(1)).expect("it is closed");
+        let found = judge(&figures(1)).expect("it is closed");
         assert_eq!((found.severity, found.lost_ms), (Severity::Bad, 100.0));
         assert_eq!(found.lost_round_trips, 2.0);
-        let found = judge_figures(&figures(ASKED - 1)).expect("it is closed");
+        let found = judge(&figures(ASKED - 1)).expect("it is closed");
         assert_eq!(found.severity, Severity::Warn);
-        let found = judge_figures(&figures(10)).expect("it is closed");
+        let found = judge(&figures(10)).expect("it is closed");
         assert!((found.lost_ms - 10.0).abs() < 1e-9);
         let near = Figures {
             open_ms: 0.3,
             ..figures(1)
         };
-        assert_eq!(judge_figures(&near).map(|found| found.lost_ms), Some(80.0));
+        assert_eq!(judge(&near).map(|found| found.lost_ms), Some(80.0));
     }
 
     #[test]
@@ -135,7 +129,7 @@ mod tests {
             is_http10: true,
             ..figures(1)
         };
-        let title = judge_figures(&old).map(|found| found.title);
+        let title = judge(&old).map(|found| found.title);
         let expected = "The server closes a connection of HTTP/1.0 after one response, as its version announces";
         assert_eq!(title.as_deref(), Some(expected));
     }

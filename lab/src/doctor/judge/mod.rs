@@ -1,9 +1,9 @@
-//! Judges: facts of a check in, a finding out.
+//! Judges: functions from the facts of a check to a finding.
 //!
-//! Facts are gathered from requests to a server (`checks`), from packets (`crate::capture`) or from a page (`from_har`). A judge
-//! is a function of facts alone: it sends nothing and reads no clock. So a code has one judge for all sources, with all of its
-//! thresholds, severities and costs; its texts are in its row of `code`. A code that only requests can show has its judge beside
-//! its check.
+//! Facts come from requests to a server (`checks`), from packets (`crate::capture`) or from a page (`from_har`). A judge sends
+//! nothing and reads no clock. The judges of a code are in one file, with its thresholds, severities and costs. A code with
+//! packets as a source has one judge for all [`Facts`]; others have `judge_page` for pages. Texts are in the code's row of `code`.
+//! If only requests show a code, its judge is beside its check.
 
 pub(crate) mod caching;
 pub(crate) mod compression;
@@ -28,8 +28,8 @@ use super::code::Text;
 use super::finding::{Finding, Severity};
 use crate::stats::Estimate;
 
-/// Facts that a code is judged by. A code without a rule for a source has no finding there.
-pub(crate) enum Facts<'f, F, P: ?Sized = ()> {
+/// Facts about a code by their source. A code without a rule for a source has no finding there.
+pub(crate) enum Facts<'f, F, P: ?Sized> {
     /// Figures of requests to a server.
     Server(&'f F),
     /// Cases of a capture.

@@ -5,7 +5,7 @@
 use engines::http::parse_decimal;
 use serde_json::{Value, json};
 
-use super::{Case, Facts, count, of_page};
+use super::{Case, count, of_page};
 use crate::client::Url;
 use crate::doctor::code::{redirect_chain, redirect_to_https_late};
 use crate::doctor::command::quoted;
@@ -97,22 +97,7 @@ impl Figures {
 
 /// redirect-chain: one redirect may be needed, from http to https or to the name of the site. Warned of from the second on, bad from
 /// the third on, and bad if the page is never reached, also by the first.
-pub(crate) fn judge_chain(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let hops = cases.first()?.size;
-            let severity = match hops > REDIRECTS_MIN as f64 {
-                true => Severity::Bad,
-                false => Severity::Warn,
-            };
-            let is_chain = |one: &Case| one.size >= REDIRECTS_MIN as f64;
-            return of_page(cases, is_chain, severity, |_, worst_ms| {
-                redirect_chain::page(count(hops as usize, "redirect"), worst_ms)
-            });
-        }
-    };
+pub(crate) fn judge_chain(figures: &Figures) -> Option<Finding> {
     let needless = figures.needless();
     let (first, last) = (figures.hops.first()?, figures.hops.last()?);
     let redirects = count(figures.hops.len(), "redirect");
@@ -144,6 +129,19 @@ pub(crate) fn judge_chain(facts: Facts<'_, Figures>) -> Option<Finding> {
     let trips: u32 = needless.iter().map(|hop| hop.round_trips).sum();
     let found = Finding::of(text, severity).costs(lost_ms, f64::from(trips));
     Some(found.proof("redirects", figures.measured()))
+}
+
+/// redirect-chain in a page, whose redirects are one case.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    let hops = cases.first()?.size;
+    let severity = match hops > REDIRECTS_MIN as f64 {
+        true => Severity::Bad,
+        false => Severity::Warn,
+    };
+    let is_chain = |one: &Case| one.size >= REDIRECTS_MIN as f64;
+    of_page(cases, is_chain, severity, |_, worst_ms| {
+        redirect_chain::page(count(hops as usize, "redirect"), worst_ms)
+    })
 }
 
 /// redirect-to-https-late: warned of, since each visit that begins by http loses a connection and a request.
@@ -194,10 +192,6 @@ const MAX_AGE_MIN_S: u64 = 86_400;
 mod tests {
     use super::*;
 
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge_chain(Facts::Server(figures))
-    }
-
     fn url(text: &str) -> Url {
         Url::parse(text).expect("a URL")
     }
@@ -222,17 +216,17 @@ mod tests {
 
     #[test]
     fn one_redirect_is_not_found_and_two_are() {
-        assert_eq!(judge_figures(&figures(&["http://h/"], None)), None);
+        assert_eq!(judge_chain(&figures(&["http://h/"], None)), None);
         assert_eq!(
-            judge_figures(&figures(&["http://h/", "http://h/a"], None)),
+            judge_chain(&figures(&["http://h/", "http://h/a"], None)),
             None
         );
-        let found = judge_figures(&figures(&["http://h/", "http://h/a", "http://h/b"], None));
+        let found = judge_chain(&figures(&["http://h/", "http://h/a", "http://h/b"], None));
         let found = found.expect("there are two");
         assert_eq!((found.severity, found.lost_ms), (Severity::Warn, 20.0));
         assert_eq!(found.lost_round_trips, 2.0);
         let four = ["http://h/", "http://h/a", "http://h/b", "http://h/c{"];
-        let found = judge_figures(&figures(&four, None)).expect("there are three");
+        let found = judge_chain(&figures(&four, None)).expect("there are three");
         assert_eq!(
             (found.severity, found.lost_round_trips),
             (Severity::Bad, 4.0)
@@ -248,11 +242,11 @@ mod tests {
     fn circle_is_bad() {
         let mut circle = figures(&["http://h/", "http://h/a", "http://h/"], None);
         circle.stopped = Some(Stop::Circle);
-        let found = judge_figures(&circle).expect("it is one");
+        let found = judge_chain(&circle).expect("it is one");
         assert_eq!(found.severity, Severity::Bad);
         assert!(!found.fixes[0].contains("return 301"), "it would stay one");
         circle.sets_cookies = true;
-        let found = judge_figures(&circle).expect("it is one without cookies");
+        let found = judge_chain(&circle).expect("it is one without cookies");
         assert_eq!(found.severity, Severity::Warn);
         assert!(found.title.ends_with("no cookies)"), "{}", found.title);
     }
@@ -260,15 +254,15 @@ mod tests {
     #[test]
     fn first_redirect_is_bad_if_it_reaches_no_page() {
         let mut itself = figures(&["http://h/", "http://h/"], None);
-        assert_eq!(judge_figures(&itself), None, "one redirect to a page");
+        assert_eq!(judge_chain(&itself), None, "one redirect to a page");
         itself.stopped = Some(Stop::Circle);
-        let found = judge_figures(&itself).expect("it is a circle");
+        let found = judge_chain(&itself).expect("it is a circle");
         assert_eq!(found.severity, Severity::Bad);
         assert_eq!(found.title, "A redirect leads to itself: http://h/");
         assert_eq!((found.lost_ms, found.lost_round_trips), (20.0, 2.0));
         let mut gone = figures(&["http://h/", "http://i/"], None);
         gone.stopped = Some(Stop::Unreachable("refused".to_owned()));
-        let found = judge_figures(&gone).expect("it leads nowhere");
+        let found = judge_chain(&gone).expect("it leads nowhere");
         assert_eq!(found.severity, Severity::Bad);
         let title = "1 redirect to a place that cannot be reached: http://i/: refused";
         assert_eq!(found.title, title);

@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 
 use super::sample::median;
-use super::{Case, Facts, count, interval, of_page};
+use super::{Case, count, interval, of_page};
 use crate::doctor::code::slow_server;
 use crate::doctor::command::quoted;
 use crate::doctor::figures::estimate;
@@ -56,19 +56,8 @@ impl Figures {
     }
 }
 
-/// slow-server: by the lower end of the median's interval, so that a machine that is busy for a moment is not called slow. A single
-/// request of a page is warned of alone.
-pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
-    let figures = match facts {
-        Facts::Server(figures) => figures,
-        Facts::Packets(()) => return None,
-        Facts::Page(cases) => {
-            let is_slow = |one: &Case| one.lost_ms >= WARN_MS;
-            return of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
-                slow_server::page(count(n, "request"), WARN_MS, worst_ms)
-            });
-        }
-    };
+/// slow-server: by the lower end of the median's interval, so that a machine that is busy for a moment is not called slow.
+pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     let estimate = figures.estimate()?;
     let severity = match estimate.low {
         low if low > BAD_MS => Severity::Bad,
@@ -83,6 +72,14 @@ pub(crate) fn judge(facts: Facts<'_, Figures>) -> Option<Finding> {
     let text = slow_server::server(estimate.value, interval(&estimate, 0), timing, url);
     let found = Finding::of(text, severity).costs(estimate.value, 0.0);
     Some(found.proof("response", figures.measured()))
+}
+
+/// slow-server in a page: warned of.
+pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
+    let is_slow = |one: &Case| one.lost_ms >= WARN_MS;
+    of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
+        slow_server::page(count(n, "request"), WARN_MS, worst_ms)
+    })
 }
 
 /// The longest entry of a `Server-Timing` field with a duration, and that duration.
@@ -112,10 +109,6 @@ const ENTRIES_MAX: usize = 100;
 mod tests {
     use super::*;
 
-    fn judge_figures(figures: &Figures) -> Option<Finding> {
-        judge(Facts::Server(figures))
-    }
-
     const SAMPLES: usize = 11;
 
     fn figures(waits_ms: Vec<f64>) -> Figures {
@@ -127,20 +120,19 @@ mod tests {
 
     #[test]
     fn thresholds_are_held_by_the_interval() {
-        let judged =
-            |ms: f64| judge_figures(&figures(vec![ms; SAMPLES])).map(|found| found.severity);
+        let judged = |ms: f64| judge(&figures(vec![ms; SAMPLES])).map(|found| found.severity);
         assert_eq!(judged(WARN_MS), None);
         assert_eq!(judged(WARN_MS + 1.0), Some(Severity::Warn));
         assert_eq!(judged(BAD_MS), Some(Severity::Warn));
         assert_eq!(judged(BAD_MS + 1.0), Some(Severity::Bad));
         // Too few samples, and a few that are slow.
-        assert_eq!(judge_figures(&figures(vec![900.0; 5])), None);
+        assert_eq!(judge(&figures(vec![900.0; 5])), None);
         let mut busy = vec![5.0; SAMPLES];
         busy[..5].fill(900.0);
-        assert_eq!(judge_figures(&figures(busy)), None);
+        assert_eq!(judge(&figures(busy)), None);
         let mut slow = vec![900.0; SAMPLES];
         slow[0] = 1.0;
-        assert!(judge_figures(&figures(slow)).is_some());
+        assert!(judge(&figures(slow)).is_some());
     }
 
     #[test]
@@ -154,7 +146,7 @@ mod tests {
         }
         let mut slow = figures(vec![300.0; SAMPLES]);
         slow.said = vec![("db".to_owned(), 280.0); SAMPLES];
-        let found = judge_figures(&slow).expect("it is slow");
+        let found = judge(&slow).expect("it is slow");
         assert!(
             found.title.ends_with("280 ms for \"db\""),
             "{}",
