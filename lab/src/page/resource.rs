@@ -1,6 +1,7 @@
 //! One resource of a page: its request, its response, and the time of each phase.
 
 use engines::http::parse_decimal;
+use serde::Serialize;
 
 /// A request and its response.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -11,37 +12,37 @@ pub struct Resource {
     pub method: String,
     /// Its use to the page.
     pub kind: Kind,
-    /// The response's status; 0 where there was no response.
+    /// Status of the response; 0 without a response.
     pub status: u16,
-    /// The protocol as ALPN names it (RFC 7301): `http/1.1`, `h2`, `h3`, `spdy/3.1`; empty where it is unknown.
+    /// The protocol as ALPN names it (RFC 7301): `http/1.1`, `h2`, `h3`, `spdy/3.1`; empty if unknown.
     pub protocol: String,
-    /// The connection that carried it, numbered as the visit's source numbers them; `None` where none did.
+    /// Number of its connection, as the source numbers them; `None` without a connection.
     pub connection: Option<u64>,
-    /// Address and port of the server, where they are known.
+    /// Address and port of the server, if known.
     pub remote: Option<String>,
-    /// When the page asked for it, ms.
+    /// When the page requested it, ms.
     pub start_ms: f64,
     /// Durations of its phases.
     pub phases: Phases,
-    /// When parts of its body arrived, in order; empty where the source does not have them.
+    /// When parts of its body arrived, in order; empty if the source does not report them.
     pub pieces: Vec<Piece>,
     /// Fields of the request, in order.
     pub request_fields: Vec<(String, String)>,
     /// Fields of the response, in order.
     pub response_fields: Vec<(String, String)>,
-    /// Bytes of the response's head as they were transferred; `None` where unknown.
+    /// Transferred bytes of the response head; `None` if unknown.
     pub head_bytes: Option<u64>,
-    /// Bytes of the body as they were transferred, compressed; `None` where unknown.
+    /// Transferred bytes of the body, compressed; `None` if unknown.
     pub body_bytes: Option<u64>,
-    /// Bytes of the body after content codings were undone; `None` where unknown.
+    /// Bytes of the body after decoding; `None` if unknown.
     pub content_bytes: Option<u64>,
-    /// The type of the content, as its field says.
+    /// Type of the content, from the field `Content-Type`.
     pub mime_type: String,
-    /// Whether it came from the browser's cache, and no server was asked.
+    /// Whether it came from the browser's cache without a request to a server.
     pub from_cache: bool,
-    /// Priority as the browser names it, where it has one.
+    /// Priority as the browser names it, if it has one.
     pub priority: Option<String>,
-    /// The place in [`Visit::resources`](super::Visit::resources) of what made the page ask for it.
+    /// Place in [`Visit::resources`](super::Visit::resources) of the resource that caused the request.
     pub initiator: Option<usize>,
     /// Why there is no whole response.
     pub error: Option<String>,
@@ -70,7 +71,7 @@ pub enum Kind {
 }
 
 /// Durations of a resource's phases in their order, ms; `None` for one that did not take place or is not known.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Phases {
     /// Waiting for a connection, or for its turn on one.
     pub queued_ms: Option<f64>,
@@ -163,7 +164,7 @@ impl Resource {
         self.end_ms() - self.phases.receive_ms.unwrap_or_default()
     }
 
-    /// Bytes of the response's head and body as they were transferred, as far as they are known; `None` where neither is.
+    /// Returns the transferred bytes of head and body, as far as they are known; `None` if neither is.
     #[must_use]
     pub fn transferred_bytes(&self) -> Option<u64> {
         let parts = [self.head_bytes, self.body_bytes].into_iter().flatten();

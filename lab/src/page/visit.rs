@@ -1,13 +1,15 @@
 //! A visit: one view of a page by one agent.
 
+use serde::Serialize;
+
 use super::resource::Resource;
 
 /// One view of a page.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Visit {
-    /// The page's URL, as it was asked for.
+    /// The requested URL of the page.
     pub url: String,
-    /// The document's title, where there is one.
+    /// Title of the document, if it has one.
     pub title: Option<String>,
     /// Who visited it.
     pub agent: Agent,
@@ -15,17 +17,17 @@ pub struct Visit {
     pub view: View,
     /// When it began: milliseconds since 1970 in UTC.
     pub started_unix_ms: f64,
-    /// Its resources, in the order in which the page asked for them.
+    /// Its resources, in the order of their requests.
     pub resources: Vec<Resource>,
     /// Moments of the page.
     pub timings: PageTimings,
     /// Pictures of the page while it was built, in order.
     pub filmstrip: Vec<Frame>,
-    /// The least round trip to the page's server, ms, where it was measured.
+    /// Shortest round trip to the server of the page, ms, if measured.
     pub round_trip_ms: Option<f64>,
     /// Pauses of servers that packets of the visit prove, in order; `None` without a capture.
     pub withheld: Option<Vec<Withheld>>,
-    /// Remarks that a reader needs to judge the figures.
+    /// Remarks that a reader needs to interpret the figures.
     pub notes: Vec<String>,
 }
 
@@ -45,7 +47,7 @@ pub struct Withheld {
 }
 
 /// The program that visited a page.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Agent {
     /// Its name, such as `Chromium` or `firstbyte`.
     pub name: String,
@@ -87,8 +89,8 @@ impl View {
     }
 }
 
-/// Moments of a page, ms from the visit's start; `None` where the page did not reach one or the agent has none.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+/// Events of a page, ms from the start of the visit; `None` if the page did not reach one or the agent has none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct PageTimings {
     /// The first byte of the document.
     pub first_byte_ms: Option<f64>,

@@ -32,13 +32,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_conn_status": "PASSED, REJECTED or REJECTED_DRY_RUN"
-            => |x, _, _, out| match x.extensions.get::<Outcome>() {
-                Some(outcome) => {
-                    out.extend_from_slice(outcome.name().as_bytes());
-                    true
-                }
-                None => false,
-            };
+            => |x, _, _, out| limits::append(x.extensions.get().map(Outcome::name), out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -91,7 +85,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Passed => "PASSED",
             Self::Rejected => "REJECTED",

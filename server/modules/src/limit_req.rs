@@ -35,13 +35,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_req_status": "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN"
-            => |x, _, _, out| match x.extensions.get::<Outcome>() {
-                Some(outcome) => {
-                    out.extend_from_slice(outcome.name().as_bytes());
-                    true
-                }
-                None => false,
-            };
+            => |x, _, _, out| limits::append(x.extensions.get().map(Outcome::name), out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -101,7 +95,7 @@ enum Outcome {
 }
 
 impl Outcome {
-    fn name(self) -> &'static str {
+    fn name(&self) -> &'static str {
         match self {
             Self::Passed => "PASSED",
             Self::Delayed => "DELAYED",

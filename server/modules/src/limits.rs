@@ -47,6 +47,12 @@ impl LimitLevel {
     }
 }
 
+/// Appends the outcome of a request to a variable; returns false if no limit applied.
+pub(crate) fn append(outcome: Option<&str>, out: &mut Vec<u8>) -> bool {
+    out.extend_from_slice(outcome.unwrap_or_default().as_bytes());
+    outcome.is_some()
+}
+
 /// A status for requests that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RejectStatus(pub(crate) u16);

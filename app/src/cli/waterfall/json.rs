@@ -4,11 +4,11 @@
 //!
 //! Source: docs/waterfall.md.
 
-use lab::page::analysis::{ConnectionUse, Stall, Step, Sum, WaitParts};
+use lab::page::analysis::{Stall, WaitParts};
 use lab::page::comparison::{
     FigureComparison, ResourceComparison, ResourceFigures, VisitComparison,
 };
-use lab::page::{AnalysedVisit, FIGURES, PageTimings, Phases, Resource, Runs, Views, Visit};
+use lab::page::{AnalysedVisit, FIGURES, Resource, Runs, Views};
 use lab::report::{Figure, PROGRAM};
 use lab::stats::{Comparison, Estimate};
 use serde_json::{Map, Value, json};
@@ -28,7 +28,7 @@ pub(super) fn views(views: &Views<'_>) -> Value {
 pub(super) fn comparison(found: &VisitComparison, before: &Runs<'_>, after: &Runs<'_>) -> Value {
     let side = |runs: &Runs<'_>| {
         let shown = runs.shown().visit;
-        json!({ "url": shown.url, "agent": agent(shown), "runs": runs.all().len() })
+        json!({ "url": shown.url, "agent": shown.agent, "runs": runs.all().len() })
     };
     let protocols = found.protocols.iter();
     json!({
@@ -110,59 +110,26 @@ fn visit(
     json!({
         "url": visit.url,
         "title": visit.title,
-        "agent": agent(visit),
+        "agent": visit.agent,
         "view": visit.view.name(),
         "started_unix_ms": visit.started_unix_ms,
         "round_trip_ms": visit.round_trip_ms,
-        "timings": timings(&visit.timings),
+        "timings": visit.timings,
         "notes": visit.notes,
-        "total": sum(&found.total),
-        "by_protocol": found.by_protocol.iter().map(sum).collect::<Vec<_>>(),
-        "by_host": found.by_host.iter().map(sum).collect::<Vec<_>>(),
+        "total": found.total,
+        "by_protocol": found.by_protocol,
+        "by_host": found.by_host,
         "staircase": {
             "score": found.staircase.score(),
             "starts": found.staircase.starts,
             "depth": found.staircase.depth,
-            "steps": found.staircase.steps.iter().map(step).collect::<Vec<_>>(),
+            "steps": found.staircase.steps,
         },
         "stalls": found.stalls.iter().map(stall).collect::<Vec<_>>(),
-        "connections": found.connections.iter().map(connection).collect::<Vec<_>>(),
+        "connections": found.connections,
         "critical_path": found.critical_path,
         "resources": resources.map(|(one, wait)| resource(one, wait.as_ref())).collect::<Vec<_>>(),
     })
-}
-
-fn agent(visit: &Visit) -> Value {
-    let agent = &visit.agent;
-    json!({ "name": agent.name, "version": agent.version, "is_browser": agent.is_browser })
-}
-
-fn timings(timings: &PageTimings) -> Value {
-    json!({
-        "first_byte_ms": timings.first_byte_ms,
-        "first_paint_ms": timings.first_paint_ms,
-        "first_contentful_paint_ms": timings.first_contentful_paint_ms,
-        "largest_contentful_paint_ms": timings.largest_contentful_paint_ms,
-        "dom_content_loaded_ms": timings.dom_content_loaded_ms,
-        "load_ms": timings.load_ms,
-    })
-}
-
-fn sum(sum: &Sum) -> Value {
-    json!({
-        "name": sum.name,
-        "requests": sum.requests,
-        "from_cache": sum.from_cache,
-        "failed": sum.failed,
-        "bytes": sum.bytes,
-        "content_bytes": sum.content_bytes,
-        "unknown_bytes": sum.unknown_bytes,
-        "connections": sum.connections,
-    })
-}
-
-fn step(step: &Step) -> Value {
-    json!({ "resource": step.resource, "behind": step.behind, "queued_ms": step.queued_ms })
 }
 
 fn stall(stall: &Stall) -> Value {
@@ -172,24 +139,6 @@ fn stall(stall: &Stall) -> Value {
         "to_ms": stall.to_ms,
         "rest_bytes": stall.rest_bytes,
         "cause": stall.cause.name(),
-    })
-}
-
-fn connection(used: &ConnectionUse) -> Value {
-    json!({
-        "id": used.id,
-        "host": used.host,
-        "remote": used.remote,
-        "protocol": used.protocol,
-        "opened_ms": used.opened_ms,
-        "opened_for": used.opened_for,
-        "connect_ms": used.connect_ms,
-        "tls_ms": used.tls_ms,
-        "resources": used.resources,
-        "streams_max": used.streams_max,
-        "last_ms": used.last_ms,
-        "busy_ms": used.busy_ms,
-        "idle_ms": used.idle_ms,
     })
 }
 
@@ -205,14 +154,8 @@ fn resource(resource: &Resource, wait: Option<&WaitParts>) -> Value {
         "start_ms": resource.start_ms,
         "first_byte_ms": resource.first_byte_ms(),
         "end_ms": resource.end_ms(),
-        "phases": phases(&resource.phases),
-        "wait": wait.map(|parts| json!({
-            "queue_ms": parts.queue_ms,
-            "round_trip_ms": parts.round_trip_ms,
-            "server_ms": parts.server_ms,
-            "unexplained_ms": parts.unexplained_ms,
-        })),
-        "head_bytes": resource.head_bytes,
+        "phases": resource.phases,
+        "wait": wait,        "head_bytes": resource.head_bytes,
         "body_bytes": resource.body_bytes,
         "content_bytes": resource.content_bytes,
         "mime_type": resource.mime_type,
@@ -220,17 +163,5 @@ fn resource(resource: &Resource, wait: Option<&WaitParts>) -> Value {
         "priority": resource.priority,
         "initiator": resource.initiator,
         "error": resource.error,
-    })
-}
-
-fn phases(phases: &Phases) -> Value {
-    json!({
-        "queued_ms": phases.queued_ms,
-        "dns_ms": phases.dns_ms,
-        "connect_ms": phases.connect_ms,
-        "tls_ms": phases.tls_ms,
-        "send_ms": phases.send_ms,
-        "wait_ms": phases.wait_ms,
-        "receive_ms": phases.receive_ms,
     })
 }

@@ -1,31 +1,33 @@
-//! Connections: what each of them carried, when it was opened, and how long it was idle.
+//! Connections: the resources of each, when it was opened, and how long it was idle.
 
 use std::collections::HashMap;
+
+use serde::Serialize;
 
 use super::wait::host_of;
 use crate::page::resource::Resource;
 use crate::page::visit::Visit;
 
-/// A connection, and what it was used for.
-#[derive(Clone, Debug, Default, PartialEq)]
+/// A connection and its use.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct ConnectionUse {
     /// Its number, as the source of the visit numbers connections.
     pub id: u64,
     /// Scheme, host and port of its first request.
     pub host: String,
-    /// Address and port of the server, where they are known.
+    /// Address and port of the server, if known.
     pub remote: Option<String>,
-    /// The protocol, as ALPN names it; empty where it is unknown.
+    /// The protocol, as ALPN names it; empty if unknown.
     pub protocol: String,
     /// When its opening began, ms; without an opening in this visit, when its first request was sent.
     pub opened_ms: f64,
-    /// Place of the resource for which it was opened; `None` where the visit has no opening of it.
+    /// Place of the resource for which it was opened; `None` if it was not opened in this visit.
     pub opened_for: Option<usize>,
     /// Duration of the opening of TCP, ms.
     pub connect_ms: Option<f64>,
     /// Duration of the TLS handshake, ms.
     pub tls_ms: Option<f64>,
-    /// Places of what it carried in [`Visit::resources`], in the order in which they were sent.
+    /// Places of its resources in [`Visit::resources`], in the order of their requests.
     pub resources: Vec<usize>,
     /// The most requests that were on their way on it at a time.
     pub streams_max: usize,
@@ -91,7 +93,7 @@ fn used(visit: &Visit, id: u64, mut places: Vec<usize>) -> ConnectionUse {
     }
 }
 
-/// The length of what spans of time cover together; sorts them.
+/// Returns the length of the union of spans of time; sorts the spans.
 fn covered(spans: &mut [(f64, f64)]) -> f64 {
     spans.sort_by(|a, b| a.0.total_cmp(&b.0));
     let (mut sum, mut until) = (0.0, f64::NEG_INFINITY);

@@ -1,10 +1,12 @@
 //! The staircase: requests that were known, waited for the end of another resource, and were sent then.
 //!
-//! A browser has six connections to a server of HTTP/1.1, each for one request at a time, and what is beyond them
-//! starts where something ends: in a waterfall, stairs. On HTTP/2 and SPDY all start together: a request there waits for no
-//! other's end, and where it starts at one, that is by chance.
+//! A browser opens six HTTP/1.1 connections to a server, each for one request at a time. Every further request starts
+//! when another one ends; in a waterfall this looks like stairs. On HTTP/2 and SPDY all requests start together. If one
+//! of them starts at the end of another one, that is chance.
 
 use std::collections::HashMap;
+
+use serde::Serialize;
 
 use super::wait::host_of;
 use crate::page::resource::Resource;
@@ -22,7 +24,7 @@ pub struct Staircase {
 }
 
 impl Staircase {
-    /// The share of starts that waited, 0 to 1; `None` where there were none, or no queue is known.
+    /// Share of starts that waited, 0 to 1; `None` if there were no starts, or no queue is known.
     #[must_use]
     pub fn score(&self) -> Option<f64> {
         (self.starts > 0).then(|| self.steps.len() as f64 / self.starts as f64)
@@ -30,11 +32,11 @@ impl Staircase {
 }
 
 /// A start that waited for another's end.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Step {
-    /// The place of what waited in [`Visit::resources`].
+    /// Place of the resource that waited, in [`Visit::resources`].
     pub resource: usize,
-    /// The place of what it waited for.
+    /// Place of the resource that it waited for.
     pub behind: usize,
     /// How long it had been known before, ms.
     pub queued_ms: f64,
@@ -45,7 +47,7 @@ pub(super) fn staircase(visit: &Visit) -> Staircase {
     let ends = Ends::of(visit);
     let mut found = Staircase::default();
     let sent = visit.resources.iter().enumerate();
-    // The first request has nothing to wait for, and one whose queue is unknown cannot be judged.
+    // The first request has nothing to wait for. A request with an unknown queue cannot be analysed.
     let judged = sent
         .filter(|(_, resource)| is_sent(resource))
         .skip(1)
@@ -68,7 +70,7 @@ pub(super) fn staircase(visit: &Visit) -> Staircase {
     found
 }
 
-/// Whether a server was asked for it.
+/// Returns whether it was requested from a server.
 pub(super) fn is_sent(resource: &Resource) -> bool {
     !resource.from_cache
         && (resource.status > 0
@@ -84,8 +86,8 @@ fn has_streams(protocol: &str) -> bool {
 
 /// The longest chain of steps.
 fn depth(visit: &Visit, steps: &[Step]) -> usize {
-    // What a step waits for ended earlier than it began, so that in the order of their ends each has its depth before it is
-    // asked for.
+    // A step begins after the end of the resource that it waited for. In the order of ends, the depth of that resource
+    // is known when the step is reached.
     let mut order: Vec<&Step> = steps.iter().collect();
     let end = |step: &Step| visit.resources[step.resource].end_ms();
     order.sort_by(|a, b| end(a).total_cmp(&end(b)));
@@ -129,8 +131,8 @@ impl Ends {
         }
     }
 
-    /// The resource whose end let another one begin: the last end on its connection that is close before its begin, else on a
-    /// connection to its host that is another's or unknown.
+    /// Returns the resource that ended and so let another one begin. That is the last one on its connection that ended
+    /// shortly before, else one on another or unknown connection to its host.
     fn before(&self, place: usize, resource: &Resource, begin_ms: f64) -> Option<usize> {
         let last = |ends: Option<&Vec<(f64, usize)>>| {
             let ends = ends?;
@@ -234,7 +236,7 @@ mod tests {
 
     #[test]
     fn what_was_discovered_late_did_not_wait() {
-        // It starts where the first one ends, because that one names it.
+        // It starts at the end of the first one because that one contains its URL.
         let found = of(vec![resource(0.0, 0.0, 1), resource(10.0, 0.0, 1)]);
         assert_eq!((found.steps.len(), found.starts), (0, 1));
     }

@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
+
 use super::wait::host_of;
 use crate::page::resource::Resource;
 use crate::page::visit::Visit;
 
 /// A sum over resources.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Sum {
-    /// The name that they have in common: a protocol as ALPN names it, or scheme, host and port; empty for all of them, and
-    /// for an unknown protocol.
+    /// Common name of the resources: a protocol as ALPN names it, or scheme, host and port. Empty for the sum of all
+    /// resources and for an unknown protocol.
     pub name: String,
     /// Requests to servers.
     pub requests: usize,
@@ -22,7 +24,7 @@ pub struct Sum {
     pub bytes: u64,
     /// Bytes of bodies after content codings were undone, as far as they are known.
     pub content_bytes: u64,
-    /// Requests whose transferred bytes are unknown: with some, `bytes` is a lower limit.
+    /// Requests with an unknown number of transferred bytes. If there are any, `bytes` is a lower limit.
     pub unknown_bytes: usize,
     /// Different connections.
     pub connections: usize,
@@ -35,7 +37,7 @@ pub(super) fn total(visit: &Visit) -> Sum {
         .unwrap_or_default()
 }
 
-/// Sums by protocol, the most requests first; what came from a cache had none, and is left out.
+/// Sums by protocol, most requests first, without resources from a cache.
 pub(super) fn by_protocol(visit: &Visit) -> Vec<Sum> {
     let asked = visit.resources.iter().filter(|one| !one.from_cache);
     sums(asked, |resource| resource.protocol.clone())
@@ -76,7 +78,7 @@ fn sums<'a>(
             ..sum
         })
         .collect();
-    // Stable, so that names are in order where numbers are the same.
+    // The sort is stable: equal numbers stay in the order of names.
     sums.sort_by_key(|sum| std::cmp::Reverse(sum.requests));
     sums
 }

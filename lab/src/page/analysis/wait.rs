@@ -1,19 +1,22 @@
 //! The parts of a wait: queue, round trip, server, and the unexplained rest.
 //!
-//! The server's part is what the response's `Server-Timing` says (W3C Server Timing). Its metrics may contain each other, so
-//! that the longest one is taken, not their sum. Without the field the server's work is in the unexplained rest.
+//! The part of the server is the longest metric in the response's `Server-Timing` (W3C Server Timing). Metrics may
+//! contain each other, so their sum would be too long. Without the field, the time of the server is in the unexplained
+//! rest.
 
 use std::collections::HashMap;
+
+use serde::Serialize;
 
 use crate::page::resource::Resource;
 use crate::page::visit::Visit;
 
 /// Parts of the time from a request's discovery to its first byte, without DNS, connect, TLS and sending; ms.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct WaitParts {
-    /// In the queue before it was sent; `None` where the source does not have it.
+    /// In the queue before it was sent; `None` if the source does not report it.
     pub queue_ms: Option<f64>,
-    /// The network's: one round trip, or the whole wait where that is shorter; `None` where no round trip is known.
+    /// Of the network: one round trip, or the whole wait if it is shorter; `None` if no round trip is known.
     pub round_trip_ms: Option<f64>,
     /// The server's by its own account; `None` without `Server-Timing`.
     pub server_ms: Option<f64>,
@@ -29,7 +32,8 @@ pub(super) fn wait_parts(resource: &Resource, round_trip_ms: Option<f64>) -> Opt
     }
     let network = round_trip_ms.map(|ms| ms.clamp(0.0, wait_ms.max(0.0)));
     let rest = wait_ms - network.unwrap_or_default();
-    // A response that is streamed may be timed as a whole: what came after its first byte is no part of the wait.
+    // A streamed response may report the time of the whole body; only the time before its first byte is part of the
+    // wait.
     let server = server_timing_ms(resource).map(|ms| ms.min(rest));
     Some(WaitParts {
         queue_ms: resource.phases.queued_ms,
@@ -52,7 +56,7 @@ fn server_timing_ms(resource: &Resource) -> Option<f64> {
 fn duration_ms(metric: &str) -> Option<f64> {
     let parameters = outside_quotes(metric, ';').into_iter().skip(1);
     let mut pairs = parameters.filter_map(|parameter| parameter.split_once('='));
-    // The first one counts where a name is there twice.
+    // The first of two parameters with the same name counts.
     let (_, value) = pairs.find(|(name, _)| name.trim().eq_ignore_ascii_case("dur"))?;
     let number = value.trim().trim_matches('"').parse::<f64>().ok();
     number.filter(|ms| ms.is_finite() && *ms >= 0.0)
@@ -84,7 +88,7 @@ pub(super) struct RoundTrips {
 }
 
 impl RoundTrips {
-    /// Those of a visit: what was measured, and connects.
+    /// Round trips of a visit: the measured one, and TCP handshakes.
     pub(super) fn of(visit: &Visit) -> Self {
         let mut connects: HashMap<String, (f64, f64)> = HashMap::new();
         for resource in visit.resources.iter().filter(|one| !one.from_cache) {
@@ -100,7 +104,7 @@ impl RoundTrips {
             }
         }
         let measured = visit.round_trip_ms.filter(|ms| *ms > 0.0);
-        // The document's own host after redirects, not the one that was asked for, has most of the resources.
+        // The host of the document after redirects has most of the resources.
         let first = visit.resources.first();
         Self {
             connects,
