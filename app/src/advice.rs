@@ -1,8 +1,8 @@
-//! Warnings of the lint, which `-t` prints besides errors.
+//! Lint warnings, which `-t` prints in addition to errors.
 //!
-//! They are for the caller, and so go to standard error alone, not into the error log. They come before the error
-//! that a load ended with, as nginx's warnings do, and are there also when that was a directive which is not built:
-//! a trap is one in any server that reads the file. `-q` asks for errors only.
+//! They are for the caller, so they go to standard error only, not to the error log. As nginx's warnings, they are
+//! printed before the error that ended a load. A directive that is not built does not suppress them: a trap is one in
+//! any server that reads the file. `-q` prints errors only.
 
 use std::io;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use server_http::LoadOptions;
 
 use crate::console;
 
-/// Prints the warnings about the configuration of which `record` was read.
+/// Prints the warnings for the configuration recorded in `record`.
 pub(crate) fn print(options: &LoadOptions, record: &Memory) {
     let source = ReplaySource {
         record: record.clone(),

@@ -34,7 +34,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// Asks for the version, and for the help, on standard output.
+    /// Requests the version, and with `help` the help, on standard output.
     fn show_on_stdout(&mut self, help: bool) {
         let show = self.show.get_or_insert_default();
         show.help |= help;
@@ -79,7 +79,7 @@ impl Command {
     }
 }
 
-/// The commands by name, with what each is for.
+/// The commands of `-s` by name, with their descriptions.
 pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
     ("stop", Command::Stop, "end at once"),
     ("quit", Command::Quit, "finish what runs, then end"),
@@ -87,7 +87,7 @@ pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
     ("reload", Command::Reload, "take the changed configuration"),
 ];
 
-/// As the first word it asks for the help, or for that of the tool whose name follows.
+/// As the first word: prints the help, or the help of the verb in the second word.
 pub(crate) const HELP: &str = "help";
 
 /// Error in the command line, in nginx's words.
@@ -142,7 +142,7 @@ pub(crate) fn parse(arguments: &[OsString]) -> Result<Options, ArgvError> {
     Ok(options)
 }
 
-/// Whether an option with a name asks for the help; `None` for a word that is no such option.
+/// Returns whether a long option is `--help`; `None` for a word that is no long option.
 fn long_flag(word: &OsStr) -> Option<bool> {
     match word.as_bytes() {
         b"--help" => Some(true),

@@ -1,7 +1,7 @@
-//! Messages of the supervisor: to the error log, and to standard error while somebody watches.
+//! Messages of the supervisor: to the error log, and to standard error until the server runs.
 //!
-//! Until the server runs, what is a warning or worse is also printed as `nginx: [emerg] ...`, the
-//! form that scripts look for. Source: nginx documentation, `error_log`.
+//! Until then, warnings and worse are also printed as `nginx: [emerg] ...`, the form that scripts parse. Source: nginx
+//! documentation, `error_log`.
 
 use std::fmt;
 use std::fs::{File, OpenOptions};
@@ -18,7 +18,7 @@ use server_http::LoadError;
 #[derive(Debug)]
 pub(crate) struct Logged;
 
-/// Where messages go.
+/// The destinations of messages.
 #[derive(Debug, Clone)]
 pub(crate) struct Console {
     log: ErrorLog,
@@ -26,8 +26,8 @@ pub(crate) struct Console {
 }
 
 impl Console {
-    /// Opens the log that is used before the configuration is read; standard error where it cannot
-    /// be opened or is asked for with `None`.
+    /// Opens the log for messages before the configuration is read. It is standard error if `path` is `None` or cannot
+    /// be opened.
     pub(crate) fn open(path: Option<&Path>, level: Level) -> Self {
         let stderr = || Self {
             log: ErrorLog::stderr(level),
@@ -55,13 +55,13 @@ impl Console {
         }
     }
 
-    /// Reports an error because of which a configuration is not used.
+    /// Reports an error that makes a configuration unusable.
     pub(crate) fn fatal(&self, what: fmt::Arguments<'_>, error: &io::Error) -> Logged {
         self.failed(Level::Emerg, what, error);
         Logged
     }
 
-    /// Writes to standard error only what is a warning or worse, as `-t` shows it, and to no log.
+    /// Writes warnings and worse to standard error, as `-t` does, and nothing to a log.
     pub(crate) fn of_tool() -> Self {
         Self {
             log: ErrorLog::new(Vec::new()),
@@ -130,11 +130,11 @@ pub(crate) fn stderr_file() -> Option<Arc<File>> {
 
 /// Prints one line on standard error with the program's name before it.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
-    // Nobody reads a closed standard error.
+    // An error means that standard error is closed.
     let _ = io::stderr().write_all(&message_bytes(format_args!("nginx: {text}\n")));
 }
 
-/// Opens a log for appending and makes it where it is missing.
+/// Opens a log for appending; creates it if missing.
 ///
 /// # Errors
 /// The system's error.

@@ -1,4 +1,4 @@
-//! The options of the command line as one table: what `-h`, the man page and the completions of shells are made of.
+//! The options of the command line as one table, the source of `-h`, the man page and the completions of shells.
 //!
 //! Effects of options are in `argv`; here are their syntax and purpose, for nginx's options in nginx's words.
 //! Source: nginx documentation, "Command-line parameters".
@@ -6,7 +6,7 @@
 /// One option.
 #[derive(Debug)]
 pub(crate) struct Flag {
-    /// Its letters; the first is the one that stands for it.
+    /// Its letters; the first one is the usual spelling.
     pub(crate) letters: &'static [char],
     /// The name of its value, for an option that takes one.
     pub(crate) value: Option<&'static str>,
@@ -69,7 +69,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     ),
 ];
 
-/// The options that nginx does not have, with what each does.
+/// Long options, which nginx does not have, with their descriptions.
 pub(crate) const LONG_FLAGS: [(&str, &str); 2] = [
     ("help", "this help, on standard output"),
     ("version", "show version, on standard output"),

@@ -8,7 +8,7 @@ use crate::terminal::{broken, stderr_columns, stdout_columns};
 use crate::version::{configure, name};
 use crate::{cli, paths, stdout};
 
-/// Prints the version, and what else is asked for.
+/// Prints the version and the other requested parts.
 ///
 /// # Errors
 /// A sentence: the output cannot be written.

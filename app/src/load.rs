@@ -1,8 +1,7 @@
 //! Loading the configuration: from the disk in the supervisor, from the bundle in the worker.
 //!
-//! The supervisor records what it read, patterns and addresses of hosts included, so that the worker
-//! builds exactly the same configuration without naming a path to the file system or a host to anybody.
-//! Data files go as descriptors.
+//! The supervisor records all input: texts, results of patterns, addresses of hosts. So the worker builds exactly the
+//! same configuration without opening a path or resolving a host. Data files are sent as descriptors.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -27,14 +26,14 @@ pub(crate) struct Loaded {
 
 /// Files read by an earlier load.
 #[derive(Clone)]
-pub(crate) struct Earlier {
+pub(crate) struct EarlierLoad {
     pub(crate) record: Arc<Memory>,
     /// Certificates, keys and the like are taken from it too, not texts alone.
     pub(crate) has_objects: bool,
 }
 
-/// Reads the configuration file and what it includes, for this process and those that are forked from it. Returns the files
-/// read, too, also where the load failed.
+/// Reads the configuration file and its includes, for this process and its children. Returns the files read, even if
+/// the load failed.
 pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
     let source = Recorder::new(Disk::with_lookup(host::addresses));
     let record = source.record();
@@ -46,8 +45,8 @@ pub(crate) fn recorded(options: &LoadOptions) -> (Read, Rc<RefCell<Memory>>) {
     (loaded, record)
 }
 
-/// All that the earlier load has asked for, as it is now; `None` where that cannot be had again. Nothing is looked into.
-pub(crate) fn repeated(earlier: &Earlier) -> Option<Arc<Memory>> {
+/// Reads all files of an earlier load again, without parsing them; `None` if one of its inputs is no longer available.
+pub(crate) fn repeated(earlier: &EarlierLoad) -> Option<Arc<Memory>> {
     let source = Recorder::new(Disk::with_lookup(host::addresses));
     let known = Some(Arc::clone(&earlier.record));
     let now = source.with_earlier(known, earlier.has_objects).repeat()?;
@@ -57,13 +56,12 @@ pub(crate) fn repeated(earlier: &Earlier) -> Option<Arc<Memory>> {
 /// A configuration, or the first error, as nginx would meet it.
 pub(crate) type Read = Result<Loaded, Box<LoadError>>;
 
-/// Reads the configuration again and judges it; a worker will make of it what serves. Files that are certain to be as they
-/// were are not read.
+/// Reads the configuration again and checks it; a worker builds it to serve. Files that are certainly unchanged are not
+/// read.
 ///
-/// That is done on a thread of its own, so that it has an arena of the allocator for itself: in one where a configuration was
-/// built and freed before, each allocation is looked for among the pieces of the last, which takes twice as long as all the
-/// rest.
-pub(crate) fn again(options: &LoadOptions, earlier: &Earlier) -> Read {
+/// The work runs on its own thread, which has its own arena of the allocator. In an arena in which a configuration was
+/// built and freed, each allocation searches the freed pieces, which doubles the time of a load.
+pub(crate) fn again(options: &LoadOptions, earlier: &EarlierLoad) -> Read {
     let (thread, shown) = (std::thread::Builder::new(), process::thread_id());
     let known = Arc::clone(&earlier.record);
     let work = || {
@@ -99,10 +97,10 @@ fn failed(why: &str) -> Box<LoadError> {
     })
 }
 
-/// Reads the configuration file and what it includes, for a tool: with the places of all directives.
+/// Reads the configuration file and its includes, for a tool: with the places of all directives.
 ///
 /// # Errors
-/// The first error, as nginx would meet it.
+/// The first error, as nginx would report it.
 pub(crate) fn for_tool(
     options: &LoadOptions,
 ) -> Result<(Cycle, DirectiveLocations), Box<LoadError>> {
@@ -116,7 +114,7 @@ pub(crate) struct Built {
     pub(crate) generation: u64,
     /// The configuration.
     pub(crate) cycle: Cycle,
-    /// The files it was read from. Memory of the supervisor's is the worker's, too, as long as nobody writes to it.
+    /// The files of the configuration. The worker shares this memory of the supervisor until one of both writes to it.
     pub(crate) texts: Memory,
 }
 
@@ -144,11 +142,11 @@ pub(crate) fn in_worker(built: Option<Built>) -> driver::worker::Load {
     })
 }
 
-/// Builds the configuration that the supervisor sent, whose files are in `texts`.
+/// Builds the configuration of a bundle with its files in `texts`.
 ///
 /// # Errors
-/// The first error with its place; where the supervisor has looked into the text it has found none. One that it has not
-/// looked into may also want what did not come, or be none that it may take for granted.
+/// The first error with its place. If the supervisor has checked the text, there is none. Otherwise input may be
+/// missing in the bundle, or the supervisor's part of the configuration may differ.
 fn from_bundle(bundle: &Bundle, texts: Memory) -> Result<Cycle, String> {
     let Step::Prepare { fingerprint, .. } = bundle.step else {
         return build(bundle, texts);

@@ -86,7 +86,7 @@ fn misspelt(arguments: &[std::ffi::OsString]) -> Option<String> {
     cli::similar(word.to_str()?)
 }
 
-/// Loads the configuration and does what the command line asks for.
+/// Loads the configuration and runs the action of the command line.
 fn start(
     options: &Options,
     paths: &Paths,

@@ -1,10 +1,9 @@
-//! Where things are by default, and what the command line makes of it.
+//! Default paths, and paths of the command line.
 //!
-//! The defaults are those of nginx's packages; a build can set others by environment variables, as
-//! nginx's configure script does by arguments. Called by the name `nginx`, the program has nginx's in
-//! such a build too, so that one binary can be installed beside nginx and in its place. The pid
-//! file's default belongs to the core, which reads the `pid` directive.
-//! Source: nginx documentation, "Building nginx from Sources".
+//! The defaults are those of nginx's packages. A build can set others by environment variables, as nginx's configure
+//! script does by arguments. Under the name `nginx` the program has nginx's paths in such a build too, so that one
+//! binary can be installed beside nginx and in its place. The default of the pid file belongs to the core, which reads
+//! the `pid` directive. Source: nginx documentation, "Building nginx from Sources".
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -65,11 +64,11 @@ fn conf_prefix(options: &Options, prefix: &Path, defaults: &Defaults) -> PathBuf
 }
 
 fn with_slash(prefix: &OsStr) -> PathBuf {
-    // Joining the empty path adds a slash where there is none.
+    // Joining the empty path adds a slash if there is none.
     Path::new(prefix).join("")
 }
 
-/// The paths that are used where neither the command line nor the configuration names others.
+/// Paths used if neither the command line nor the configuration sets them.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Defaults {
     /// The prefix without `-p`.

@@ -1,4 +1,4 @@
-//! `-s`: signals the running supervisor whose number is in the configuration's pid file.
+//! `-s`: signals the running supervisor by the pid in the pid file of the configuration.
 
 use std::io;
 use std::path::Path;

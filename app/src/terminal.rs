@@ -1,6 +1,6 @@
 //! Width of the output's terminal: the variable `COLUMNS`, or the terminal's own size.
 //!
-//! A pipe or a file has no width unless `COLUMNS` gives one. Source: POSIX.1-2024, Environment Variables, `COLUMNS`.
+//! A pipe or a file has no width unless `COLUMNS` is set. Source: POSIX.1-2024, Environment Variables, `COLUMNS`.
 
 use std::env;
 use std::ffi::OsStr;

@@ -1,7 +1,7 @@
-//! `-t` and `-T`: tests the configuration, what it opens included, and prints it.
+//! `-t` and `-T`: tests the configuration including its files and addresses, and prints it.
 //!
-//! As in nginx, logs and the pid file are opened (and made where missing) and every address is
-//! bound; one that is in use is taken for the running server's.
+//! As in nginx, logs and the pid file are opened (created if missing) and every address is bound. An address in use is
+//! taken for that of the running server.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::paths::Paths;
 use crate::stdout;
 use crate::supervisor::open;
 
-/// Tests what was loaded (`None`: it was refused, and said so) and reports the result.
+/// Tests a loaded configuration and reports the result. `None` is one that was refused and reported.
 pub(crate) fn run(
     options: &Options,
     paths: &Paths,

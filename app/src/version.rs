@@ -5,7 +5,7 @@
 
 use crate::paths;
 
-/// The version of nginx this stands in for, and its own.
+/// Returns the version of nginx that this program replaces, and its own version.
 pub(crate) fn name() -> String {
     format!(
         "nginx/{NGINX_VERSION} (firstbyte/{})",
@@ -44,7 +44,7 @@ pub(crate) fn configure() -> String {
     arguments
 }
 
-/// The version whose configuration and behaviour are the reference.
+/// Version of nginx that is the reference for configuration and behaviour.
 const NGINX_VERSION: &str = "1.31.4";
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines.len(), 4);
         assert!(lines[0].starts_with("built by rustc "));
-        // Test suites ask for the version of OpenSSL whose configuration is understood.
+        // Test suites read the version of OpenSSL with the same configuration.
         assert!(lines[1].starts_with("TLS: rustls 0."));
         assert!(lines[1].ends_with("compatible with OpenSSL 3.0.0"));
         assert_eq!(lines[2], "TLS SNI support enabled");

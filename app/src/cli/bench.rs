@@ -1,8 +1,4 @@
-//! `bench`: loads servers and says how fast they answered, how sure that is, and at what cost.
-//!
-//! Measurement is in the crate `lab`; here are the command line, the progress bar, and the exit status.
-//!
-//! Source: of our own; docs/lab.md.
+//! `bench`: loads servers and reports response times with intervals, and costs.
 
 mod figures;
 mod servers;
@@ -171,12 +167,12 @@ pub(super) fn run(options: &Options) -> ExitCode {
         return fail(NAME, &why);
     }
     match &options.via {
-        None => ExitCode::from(judged(options, None)),
+        None => ExitCode::from(run_measurement(options, None)),
         Some(spec) => behind(options, spec),
     }
 }
 
-/// Measures through an emulated link, whose other end is this machine's network.
+/// Measures through an emulated link; the far end is the network of this machine.
 fn behind(options: &Options, spec: &Spec) -> ExitCode {
     let all = match servers::urls(options) {
         Ok(urls) => urls,
@@ -200,7 +196,7 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
             Ok(inside)
         });
         match entered {
-            Ok(inside) => judged(options, Some(&inside)),
+            Ok(inside) => run_measurement(options, Some(&inside)),
             Err(error) => {
                 let _ = fail(NAME, &format!("no link for --via: {}", os_error(&error)));
                 FAILED
@@ -213,8 +209,8 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
     }
 }
 
-/// Measures and judges; returns the exit status.
-fn judged(options: &Options, link: Option<&Inside>) -> u8 {
+/// Measures and checks the conditions; returns the exit status.
+fn run_measurement(options: &Options, link: Option<&Inside>) -> u8 {
     match measure(options, link) {
         Ok((report, measured)) => verdict(options, &report, &measured),
         Err(why) => {
@@ -240,11 +236,11 @@ fn measure(options: &Options, link: Option<&Inside>) -> Result<(Report, Measured
         report.conditions.link = conditions(inside);
         report.conditions.device = Some("of the link".to_owned());
         report.conditions.mtu_bytes = Some(inside.link.options().mtu.into());
-        // This thread is in the client's network, where the device is.
+        // This thread is in the network of the client, which has the device.
         report.conditions.offloads = Offloads::of(inside.link.client_device());
     }
     let captured = link.map_or(Ok(()), |inside| inside.link.captured());
-    all([told(options, &report, &measured), captured])?;
+    all([write_reports(options, &report, &measured), captured])?;
     Ok((report, measured))
 }
 
@@ -277,8 +273,8 @@ fn conditions(inside: &Inside) -> String {
     )
 }
 
-/// Prints the report, and writes the files that were asked for.
-fn told(options: &Options, report: &Report, measured: &Measured) -> Result<(), String> {
+/// Prints the report and writes the requested files.
+fn write_reports(options: &Options, report: &Report, measured: &Measured) -> Result<(), String> {
     let text = if options.json {
         json(report)?
     } else if options.table {

@@ -1,4 +1,4 @@
-//! `compare`: two reports of `bench`, and what differs between them for sure.
+//! `compare`: compares two reports of `bench` and reports significant differences.
 //!
 //! Source: of our own; docs/lab.md.
 

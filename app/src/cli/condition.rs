@@ -1,8 +1,8 @@
 //! Conditions of `--fail-if` and levels of `--fail-on`: one grammar for all verbs.
 //!
-//! A condition is a figure, a comparison and a limit: `p99>50`, `status.5xx>0`, `warm.load>=800`. A verb has a [`Vocabulary`] of
-//! figures and looks up their values; this module reads the words and compares. A figure without a value fails, since a budget
-//! that nobody measured is not kept.
+//! A condition is a figure, a comparison and a limit: `p99>50`, `status.5xx>0`, `warm.load>=800`. A verb has a
+//! [`Vocabulary`] of figures and looks up their values; this module parses conditions and compares. A figure without a
+//! value fails, since an unmeasured budget is not kept.
 //!
 //! Source: of our own; docs/verbs.md, "Conditions".
 
@@ -144,7 +144,10 @@ impl Condition {
             None => Some(format!("{subject}: {name} was not measured")),
             Some(value) => comparison.holds(value, limit).then(|| {
                 let words = comparison.words();
-                format!("{subject}: {name} is {}, {words} {limit}", shown(value))
+                format!(
+                    "{subject}: {name} is {}, {words} {limit}",
+                    value_text(value)
+                )
             }),
         }
     }
@@ -203,7 +206,7 @@ fn statuses_of(text: &str) -> Option<Statuses> {
 }
 
 /// A value with three decimals; a whole number without.
-fn shown(value: f64) -> String {
+fn value_text(value: f64) -> String {
     match value.fract() == 0.0 {
         true => format!("{value:.0}"),
         false => format!("{value:.3}"),

@@ -1,8 +1,8 @@
-//! `explain`: what becomes of a request, and because of which lines of the configuration.
+//! `explain`: the response to a request, and the configuration lines that decide it.
 //!
-//! The configuration is loaded as for `-t`, the request is run through the phases that serve (`request`), and the steps that they
-//! recorded are reported with their configuration lines (`steps`). Nothing is listened on, connected to, logged or
-//! written. Absent: request bodies, and all that only the running server knows (counters of limits, caches).
+//! The configuration is loaded as for `-t`, and the request runs through the phases of a server (`request`). The
+//! recorded steps are reported with their configuration lines (`steps`). Nothing is opened for listening, connected to,
+//! logged or written. Absent: request bodies, and state of a running server (counters of limits, caches).
 
 use std::ffi::OsString;
 use std::net::{IpAddr, SocketAddr};

@@ -21,14 +21,14 @@ pub(super) fn archive(path: &Path) -> Result<Vec<har::Page>, String> {
     if kind.is_dir() {
         return Err(cannot("it is a directory"));
     }
-    // One byte more, so that a file that is too large is known for one without being read whole, also where it is a device.
+    // One byte more shows that a file is too large, without a read to its end; a device may have none.
     let mut bytes = Vec::new();
     let read = file.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes);
     read.map_err(|error| cannot(&os_error(&error)))?;
     har::read(&bytes).map_err(|fault| format!("{shown}: {fault}"))
 }
 
-/// Writes a file that an option asks for.
+/// Writes a file if its option is set.
 ///
 /// # Errors
 /// See [`write`].

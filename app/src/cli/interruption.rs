@@ -4,8 +4,8 @@ use std::io;
 
 use sys::signal::{self, HUP, INT, Signals, TERM};
 
-/// Blocks the signals that end a measurement, which are read from here on. A hangup that whoever started it has it ignore, as nohup
-/// does, ends nothing; the other two always do, since shells have programs in the background ignore SIGINT.
+/// Blocks the signals that end a measurement; the returned value receives them. An ignored hangup stays ignored, as
+/// under nohup. The other two always count, since shells start background programs with SIGINT ignored.
 ///
 /// # Errors
 /// The limit of descriptors is reached.

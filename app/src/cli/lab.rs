@@ -59,7 +59,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     let site = Site::new(options, directory.path())?;
     let load_options = site.load_options(directory.path());
     let (read, _) = load::recorded(&load_options);
-    // Its place would be one in a file that nobody wrote.
+    // The place of the error is omitted: it is in a generated file.
     let loaded = read.map_err(|refused| {
         let hint = refused.error.hint().map(|hint| format!("\n{hint}"));
         refused.error.message().to_owned() + &hint.unwrap_or_default()
@@ -80,7 +80,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
 impl Prepared {
     /// Serves until a signal comes.
     fn serve(self) -> ExitCode {
-        // Nobody may read the output.
+        // A failed write means that the output is closed.
         let _ = stdout::write(&format!("dashboard: {}\n", self.url));
         let console = Console::open(None, Level::Warn);
         console.warnings(&self.loaded.cycle.warnings);

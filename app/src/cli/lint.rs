@@ -1,7 +1,8 @@
 //! `lint`: the warnings of `-t` for pipelines: levels, a choice of rules, reports for programs, an exit status.
 //!
-//! The rules are in the crate `lint`. Only texts are read: no address is bound, no certificate or log opened, no directive
-//! applied. So a configuration can be judged on a machine that does not serve it. Source: of our own; docs/lint.md.
+//! The rules are in the crate `lint`. Only texts are read: no address is bound, no certificate or log opened, no
+//! directive applied. So a configuration can be checked on a machine that does not serve it. Source: of our own;
+//! docs/lint.md.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

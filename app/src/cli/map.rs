@@ -153,7 +153,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     for warning in &warnings {
         let _ = fail(NAME, &format!("warning: {warning}"));
     }
-    if let Err(why) = shown(options, &report) {
+    if let Err(why) = write_outputs(options, &report) {
         return fail(NAME, &why);
     }
     if report.interrupted {
@@ -163,7 +163,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let failed = fail(NAME, &format!("no line can be used: {}", options.source()));
-    // Nobody may have visited meanwhile.
+    // A followed log may still be empty.
     match options.follow {
         true => ExitCode::SUCCESS,
         false => failed,
@@ -210,7 +210,7 @@ fn measure(options: &Options) -> Result<Report, String> {
     let mut goes_on = |event: Event<'_>| {
         match event {
             Event::Progress(progress) => bar.show(progress),
-            Event::Refresh(report) => failure = shown(options, report).err(),
+            Event::Refresh(report) => failure = write_outputs(options, report).err(),
         }
         let is_read = options.writes_files() || !stdout::is_closed();
         failure.is_none() && is_read && !matches!(signals.receive(), Ok(Some(_)))
@@ -233,7 +233,7 @@ fn places(files: &[String]) -> Result<Places, String> {
 }
 
 /// Shows the map of a report.
-fn shown(options: &Options, report: &Report) -> Result<(), String> {
+fn write_outputs(options: &Options, report: &Report) -> Result<(), String> {
     draw(
         options,
         &report.map,
@@ -241,7 +241,7 @@ fn shown(options: &Options, report: &Report) -> Result<(), String> {
     )
 }
 
-/// Prints a map, and writes the files that were asked for.
+/// Prints a map and writes the requested files.
 fn draw(options: &Options, figures: &RttMap, of_map: &map::Options) -> Result<(), String> {
     let is_printed = options.json.as_deref() == Some(Path::new(STDOUT));
     let text = match is_printed {

@@ -1,8 +1,4 @@
-//! Verbs: what the program does when its first word is the name of one, in place of serving.
-//!
-//! nginx refuses a first word that is no option, so no command line of nginx means anything else here. A verb is a file
-//! with its options and a variant of [`Verb`]; help, man pages and completions come from those by clap. Absent: nginx's own
-//! command line (`crate::argv`).
+//! Verbs: the first word of the command line selects another task than serving.
 
 mod bench;
 mod carried;
@@ -87,7 +83,7 @@ impl Verb {
     }
 }
 
-/// Runs the verb that a command line begins with; `help` before its name prints its help. `None` where the first word is no
+/// Runs the verb in a command line; `help` before its name prints its help. Returns `None` if the first word is no
 /// verb.
 pub(crate) fn run(arguments: &[OsString], before: impl FnOnce()) -> Option<ExitCode> {
     let (program, words) = arguments.split_first()?;

@@ -26,7 +26,7 @@ pub(super) fn all<const N: usize>(written: [Result<(), String>; N]) -> Result<()
     }
 }
 
-/// A report as `--json` prints it: what a terminal would obey is escaped.
+/// Returns a report for `--json`, with control characters escaped for terminals.
 ///
 /// # Errors
 /// It cannot be written as JSON.
@@ -35,8 +35,8 @@ pub(super) fn json(report: &impl Serialize) -> Result<String, String> {
     Ok(escaped_json(&text).into_owned() + "\n")
 }
 
-/// Says on standard error why a verb could not do its work; what a terminal would obey is written out, since servers and files
-/// choose some of the words.
+/// Prints the reason for a failure of a verb on standard error. Control characters are escaped, since parts of the text
+/// come from servers and files.
 pub(super) fn fail(verb: &str, why: &str) -> ExitCode {
     let lines: Vec<_> = why.split('\n').map(visible).collect();
     let _ = writeln!(io::stderr(), "firstbyte {verb}: {}", lines.join("\n"));

@@ -16,7 +16,7 @@ pub(super) fn protocols() -> impl TypedValueParser<Value = Spoken> {
     PossibleValuesParser::new(Protocol::OPTIONS).map(|name| Protocol::of_option(&name))
 }
 
-/// Whose certificates are trusted: by `--cacert`, `--insecure`, or none of them.
+/// Returns the trusted certificates: those of `--cacert`, any with `--insecure`, else those of browsers.
 ///
 /// # Errors
 /// A sentence: the file cannot be read, or has no certificate.

@@ -1,8 +1,8 @@
 //! `via`: a command behind a link with delay, rate, queue, loss and jitter, as a site's visitors have it.
 //!
-//! The command runs in a network of its own, whose one way out is the link. Its other end is this machine's network,
-//! or, with `--server`, a network in which servers run for as long as the command does. The work is that of the crate
-//! `link`; here are the command line and what is said at the end.
+//! The command runs in a network of its own, with the link as its only route. The far end is the network of this
+//! machine or, with `--server`, a network with servers that run as long as the command. The crate `link` does the work;
+//! the command line and the report at the end are here.
 //!
 //! Source: of our own; docs/link.md.
 
@@ -121,7 +121,7 @@ fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
             return FAILED;
         }
     };
-    match tell(options, &inside, &outcome) {
+    match report_outcome(options, &inside, &outcome) {
         Ok(()) => outcome.status,
         Err(why) => {
             fail(&why);
@@ -130,8 +130,8 @@ fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
     }
 }
 
-/// Says what became of the command and the link.
-fn tell(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), String> {
+/// Reports the outcome of the command and the link.
+fn report_outcome(options: &Options, inside: &Inside, outcome: &Outcome) -> Result<(), String> {
     let mut text = String::new();
     let words: Vec<_> = options
         .client

@@ -75,8 +75,7 @@ fn read(options: &Options, file: &Path) -> Result<Visits, String> {
         .map_err(|why| format!("{}: {why}", file.display()))
 }
 
-/// Prints visits, and writes the files that were asked for. What was measured is printed first: it is there also where a file
-/// cannot be written.
+/// Prints visits and writes the requested files. The report is printed first, so that a failed file does not lose it.
 fn show(options: &Options, visits: &Visits) -> Result<(), String> {
     let views = visits.analysed()?;
     let text = match options.json {

@@ -1,7 +1,7 @@
-//! The TLS of the connection: the server that the name in the handshake means, by the rules of the worker.
+//! The TLS of the connection: the server for the name in the handshake, by the rules of the worker.
 //!
-//! No handshake is made, so what two ends agree on in one (version, cipher, session) is not known, and the client shows
-//! no certificate. Certificates that are named by variables are not looked for.
+//! There is no real handshake, so version, cipher and session are unknown, and the client has no certificate.
+//! Certificates with variables in their names are not checked.
 
 use std::rc::Rc;
 
@@ -14,7 +14,7 @@ use server_http::http::Http;
 
 use super::listener::Taken;
 use super::report::Handshake;
-use super::steps::{Teller, shown};
+use super::steps::{Teller, lossy_text};
 use super::url::Url;
 
 /// Start of a request's connection.
@@ -87,7 +87,7 @@ pub(super) fn report(greeting: &Greeting, teller: &Teller<'_>) -> Option<Handsha
     let confs: &CoreSrv = server.confs.get();
     Some(Handshake {
         name: name.clone(),
-        server: shown(&confs.name),
+        server: lossy_text(&confs.name),
         at: lines
             .into_iter()
             .flatten()

@@ -12,7 +12,7 @@ use super::url::Endpoint;
 pub(super) struct Taken {
     /// Its index in [`Http::ports`].
     pub(super) port: usize,
-    /// The address that the connection is made to, where it is known.
+    /// Destination address of the connection, if known.
     pub(super) local: Option<SocketAddr>,
     /// Other addresses of the same port that could have been meant.
     pub(super) others: Vec<String>,
@@ -21,7 +21,7 @@ pub(super) struct Taken {
 /// Finds the socket.
 ///
 /// # Errors
-/// There is none; the text says which there are.
+/// There is none; the text lists the existing ones.
 pub(super) fn choose(
     http: &Http,
     destination: &Endpoint,
@@ -102,7 +102,7 @@ fn by_port(http: &Http, number: u16) -> Result<Taken, String> {
     })
 }
 
-/// The address a variable may show for a wildcard: unknown where it would choose among servers.
+/// Returns a likely address of a wildcard for variables; `None` if it would affect the choice of the server.
 fn loopback_of(port: &Port, number: u16) -> Option<SocketAddr> {
     let ip = IpAddr::V4(Ipv4Addr::LOCALHOST);
     let is_v4 = matches!(port.listen.addr, ListenAddr::Inet(addr) if addr.is_ipv4());

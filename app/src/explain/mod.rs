@@ -23,7 +23,7 @@ use server_http::DirectiveLocations;
 use server_http::http::Http;
 
 use report::{Report, Request};
-use steps::{Teller, shown};
+use steps::{Teller, lossy_text};
 
 pub(crate) use request::{CLIENT_PORT, ExplainRequest};
 pub(crate) use text::render;
@@ -32,7 +32,7 @@ pub(crate) use url::Url;
 /// Runs a request through a configuration.
 ///
 /// # Errors
-/// Nothing listens where the request goes.
+/// No socket listens for the request.
 pub(crate) fn explain(
     asked: &ExplainRequest<'_>,
     http: &Arc<Http>,
@@ -53,7 +53,7 @@ pub(crate) fn explain(
         request: Request {
             method: asked.method.to_owned(),
             target: asked.url.target.clone(),
-            host: shown(host),
+            host: lossy_text(host),
             from: run.x.proxy.unwrap_or(run.x.client.peer).to_string(),
         },
         listener: sections::listener_of(&run, taken, teller),

@@ -12,7 +12,7 @@ use server_upstream::request::{RequestSpec, UpstreamCall, UpstreamRequest, attem
 use server_upstream::route::Route;
 
 use super::report::Passed;
-use super::steps::shown;
+use super::steps::lossy_text;
 
 /// Requests to servers and name servers, which get no answer.
 #[derive(Default)]
@@ -38,7 +38,7 @@ impl Connector for Calls {
 }
 
 impl Calls {
-    /// Whether anybody was asked.
+    /// Returns whether an attempt or a lookup was started.
     pub(super) fn is_asked(&self) -> bool {
         self.first.is_some() || self.name.is_some()
     }
@@ -77,21 +77,21 @@ fn group_of(http: &Http, route: &Route, url: &str) -> Option<String> {
         let mut servers = group.servers.iter();
         group.is_defined && servers.any(|server| server.addresses.contains(&route.addr))
     });
-    let mut names = has_server.map(|group| shown(&group.name));
+    let mut names = has_server.map(|group| lossy_text(&group.name));
     names.find(|name| host.contains('$') || host.eq_ignore_ascii_case(name))
 }
 
 /// The one command, by its key.
 fn key(request: &RequestSpec) -> Vec<String> {
     let keys = request.fields.fields.iter();
-    keys.map(|key| format!("get {}", shown(request.fields.bytes(key.value))))
+    keys.map(|key| format!("get {}", lossy_text(request.fields.bytes(key.value))))
         .collect()
 }
 
 /// The parameters, a line each.
 fn parameters(request: &RequestSpec) -> Vec<String> {
     let fields = &request.fields;
-    let text = |span| shown(fields.bytes(span));
+    let text = |span| lossy_text(fields.bytes(span));
     let lines = fields.fields.iter();
     lines
         .map(|field| format!("{}={}", text(field.name), text(field.value)))
@@ -101,7 +101,7 @@ fn parameters(request: &RequestSpec) -> Vec<String> {
 /// The request line and the fields, a line each.
 fn lines(request: &RequestSpec) -> Vec<String> {
     let fields = &request.fields;
-    let text = |span| shown(fields.bytes(span));
+    let text = |span| lossy_text(fields.bytes(span));
     let [method, target, rest @ ..] = &fields.fields[..] else {
         return Vec::new();
     };

@@ -47,9 +47,9 @@ pub(super) struct Listener {
 /// The handshake of a connection with TLS.
 #[derive(Debug, Serialize)]
 pub(super) struct Handshake {
-    /// The name that the client asks for; none for an address.
+    /// The server name sent by the client; none for an address.
     pub(super) name: Option<String>,
-    /// The first name of the server whose certificate is shown.
+    /// First name of the server with the certificate.
     pub(super) server: String,
     /// The line that sets the certificate, or rejects the handshake.
     pub(super) at: Option<SourceLocation>,
@@ -63,11 +63,11 @@ pub(super) struct Server {
     /// Its first name.
     pub(super) name: String,
     pub(super) at: Option<SourceLocation>,
-    /// `only`, `exact`, `wildcard`, `regex`, `default`, or `none` where the request named no host that could be read.
+    /// `only`, `exact`, `wildcard`, `regex`, `default`, or `none` if the request has no valid host.
     #[serde(rename = "match")]
     pub(super) match_kind: &'static str,
     pub(super) why: String,
-    /// The line that gave the name, where one matched.
+    /// The line with the matching name.
     pub(super) name_at: Option<SourceLocation>,
 }
 
@@ -83,22 +83,22 @@ pub(super) struct Step {
 /// Whom the request is passed on to.
 #[derive(Debug, Serialize)]
 pub(super) struct Passed {
-    /// The first server that is tried; none where its name has to be resolved first.
+    /// The first server that is tried; `None` if its name must be resolved first.
     pub(super) server: Option<String>,
     /// The name that is resolved.
     pub(super) name: Option<String>,
-    /// The group that the server is in, where `upstream` defines it.
+    /// The group of the server, if `upstream` defines it.
     pub(super) group: Option<String>,
     /// The request line and the fields that it gets, a line each.
     pub(super) request: Vec<String>,
-    /// The parameters that it gets in their place, where it is an application.
+    /// The parameters in place of the request, if it is an application.
     pub(super) parameters: Vec<String>,
 }
 
 /// Response to the client.
 #[derive(Debug, Serialize)]
 pub(super) struct Answer {
-    /// Its status; none where the connection is closed without an answer.
+    /// Its status; `None` if the connection is closed without a response.
     pub(super) status: Option<u16>,
     /// The step that decided it, or the reason why there is none.
     pub(super) reason: String,
@@ -126,7 +126,7 @@ pub(super) struct Location {
 pub(super) struct Setting {
     pub(super) name: &'static str,
     pub(super) value: String,
-    /// The level that says it, or "default".
+    /// The configuration level with the value, or "default".
     pub(super) from: String,
     pub(super) at: Option<SourceLocation>,
 }

@@ -65,8 +65,8 @@ pub(super) struct Run {
 /// Runs the request.
 ///
 /// # Errors
-/// It is no request.
-// Long: what a driver would have is made here, piece by piece, before the one loop.
+/// It is no valid request.
+// Long: the parts that a driver would provide are made one after another, before the one loop.
 pub(super) fn run(
     asked: &ExplainRequest<'_>,
     config: &ThreadConfig,
@@ -108,7 +108,7 @@ pub(super) fn run(
     head.fault = head.fault.or(greeting.fault);
     x.head = head;
     x.trace = Some(Rc::clone(&trace));
-    // Nobody waits for the clock: it is set to the end of each wait, which the trace records instead.
+    // No real time passes: the clock is set to the end of each wait, and the trace records the wait.
     for _ in 0..WAITS_MAX {
         let mut cx = Ctx {
             files: &mut files,
@@ -145,7 +145,7 @@ pub(super) fn run(
 
 /// The client of the request, the first of its connection.
 fn client(asked: &ExplainRequest<'_>, http: &Http, taken: &Taken) -> Client {
-    // No socket is there, so what reads one (`$tcpinfo_*`) is empty.
+    // There is no socket, so variables about it (`$tcpinfo_*`) are empty.
     Client {
         peer: asked.from.unwrap_or_else(|| from_here(http, taken)),
         local: taken.local,
@@ -207,7 +207,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn note(&self, call: &'static str, path: &[u8], found: Result<FileKind, FileError>) {
+    fn record(&self, call: &'static str, path: &[u8], found: Result<FileKind, FileError>) {
         self.trace
             .push_here(Event::File(call, path.to_vec(), found));
     }
@@ -225,7 +225,7 @@ impl Files for Watched {
     fn open(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Rc<Opened>, FileError> {
         let result = self.inner.open(path, policy);
         let found = result.as_ref().map(|opened| kind(&opened.meta));
-        self.note("open", path, found.map_err(|error| *error));
+        self.record("open", path, found.map_err(|error| *error));
         result
     }
 
@@ -240,14 +240,14 @@ impl Files for Watched {
     fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError> {
         let result = self.inner.stat(path, policy);
         let found = result.as_ref().map(kind);
-        self.note("stat", path, found.map_err(|error| *error));
+        self.record("stat", path, found.map_err(|error| *error));
         result
     }
 
     fn list(&mut self, path: &[u8]) -> Result<Vec<DirEntry>, FileError> {
         let result = self.inner.list(path);
         let found = result.as_ref().map(|_| FileKind::Directory);
-        self.note("list", path, found.map_err(|error| *error));
+        self.record("list", path, found.map_err(|error| *error));
         result
     }
 
@@ -255,7 +255,7 @@ impl Files for Watched {
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
         let (call, path) = change.call();
         let call = call.trim_end_matches("()");
-        self.note(call, path, Ok(FileKind::Unchanged));
+        self.record(call, path, Ok(FileKind::Unchanged));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use server_http::trace::{Event, FileKind, Noted};
 use super::listener::Taken;
 use super::report::{Answer, Listener, Server, Step};
 use super::request::Run;
-use super::steps::{Teller, shown, status_line};
+use super::steps::{Teller, lossy_text, status_line};
 
 /// The socket, and the `listen` of the chosen server.
 pub(super) fn listener_of(run: &Run, taken: Taken, teller: &Teller<'_>) -> Listener {
@@ -51,8 +51,8 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         });
         lines.next().and_then(|line| teller.place(line.at))
     };
-    let text = name.map(|name| shown(&name.text)).unwrap_or_default();
-    let host = shown(&x.target.host);
+    let text = name.map(|name| lossy_text(&name.text)).unwrap_or_default();
+    let host = lossy_text(&x.target.host);
     let (match_kind, why) = match how {
         Some(NameMatch::Only) => ("only", "the only server of this address".to_owned()),
         Some(NameMatch::Exact) => ("exact", format!("its name is \"{text}\"")),
@@ -68,7 +68,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         ),
     };
     Server {
-        name: shown(&confs.name),
+        name: lossy_text(&confs.name),
         at: teller.place(teller.http.locations[level].at),
         match_kind,
         why,
@@ -122,17 +122,17 @@ pub(super) fn answer_of(run: &Run, steps: &[Step]) -> Answer {
         Some(step) => format!("{} {}", step.step, step.text),
         None => status_line(head.status),
     };
-    answer.location = head.get(FieldId::Location).map(shown);
+    answer.location = head.get(FieldId::Location).map(lossy_text);
     let fields = head.fields.iter().filter(|field| field.id != FieldId::Date);
     answer.fields = fields
         .map(|field| {
             (
-                shown(head.bytes(field.name)),
-                shown(head.bytes(field.value)),
+                lossy_text(head.bytes(field.name)),
+                lossy_text(head.bytes(field.value)),
             )
         })
         .collect();
-    // A body is shown as it is only where nothing on the way changes it and it is short.
+    // A body is shown only if it is short and no stage changes it.
     answer.file = file_of(&run.events);
     answer.own_page =
         own_page(&run.events) && answer.location.is_none() && !x.body.chunks.is_empty();
@@ -168,7 +168,7 @@ fn file_of(events: &[Noted]) -> Option<String> {
     let mut file = None;
     for noted in events {
         match &noted.event {
-            Event::File("open", path, Ok(FileKind::File(_))) => file = Some(shown(path)),
+            Event::File("open", path, Ok(FileKind::File(_))) => file = Some(lossy_text(path)),
             Event::Status(_) | Event::Redirect(..) | Event::Named(_) => file = None,
             _ => {}
         }
@@ -188,7 +188,7 @@ fn own_page(events: &[Noted]) -> bool {
     last == Some(true)
 }
 
-/// Steps that end with an answer; the last of them decides which.
+/// Steps that end with a response; the last of them decides.
 const DECISIVE: [&str; 3] = ["content", "return", "status"];
 /// Directives that a status can follow at once.
 const REFUSING: [&str; 3] = ["deny", "rewrite", "try_files"];

@@ -19,7 +19,7 @@ pub(super) struct Teller<'a> {
 }
 
 /// Bytes of a request or a file as text.
-pub(super) fn shown(bytes: &[u8]) -> String {
+pub(super) fn lossy_text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
@@ -68,7 +68,7 @@ impl Teller<'_> {
             } else if let Event::Status(status) = noted.event
                 && refused.take() == Some(status)
             {
-                // It has been told who answers so.
+                // The event of the refusal has reported this status.
                 continue;
             }
             steps.extend(self.step(noted));
@@ -79,16 +79,20 @@ impl Teller<'_> {
     fn step(&self, noted: &Noted) -> Option<Step> {
         let (step, text, at) = match &noted.event {
             Event::Server(_) => return None,
-            Event::Search(uri) => ("search", format!("a location for \"{}\"", shown(uri)), None),
+            Event::Search(uri) => (
+                "search",
+                format!("a location for \"{}\"", lossy_text(uri)),
+                None,
+            ),
             Event::Compared(id, fits) => return Some(self.compared(*id, *fits)),
-            Event::Found(id) => return Some(self.found(*id)),
+            Event::Found(id) => return Some(self.location_found(*id)),
             Event::Excluded(id) => return Some(self.entered("except", *id)),
             Event::Named(id) => return Some(self.entered("named", *id)),
             Event::Ran(at, outcome) => return self.ran(noted.location, *at, outcome),
             Event::Redirect(uri, args) => {
-                let mut text = format!("inside the server to \"{}\"", shown(uri));
+                let mut text = format!("inside the server to \"{}\"", lossy_text(uri));
                 if !args.is_empty() {
-                    text.push_str(&format!(" with arguments \"{}\"", shown(args)));
+                    text.push_str(&format!(" with arguments \"{}\"", lossy_text(args)));
                 }
                 ("redirect", text, None)
             }
@@ -100,12 +104,12 @@ impl Teller<'_> {
             Event::Status(status) => ("status", status_line(*status), None),
             Event::ErrorPage(at, uri) => {
                 let words = self.written.at(*at).map_or("", |line| line.value.as_str());
-                let text = format!("{words}: leads to \"{}\"", shown(uri));
+                let text = format!("{words}: leads to \"{}\"", lossy_text(uri));
                 ("error_page", text, self.place(*at))
             }
             Event::Log(level, text) => ("log", format!("[{}] {text}", level.name()), None),
             Event::File(call, path, found) => {
-                let path = shown(path);
+                let path = lossy_text(path);
                 ("file", format!("{call} {path}: {}", outcome(found)), None)
             }
             Event::Wait(ms) => ("wait", format!("{ms} ms"), None),
@@ -137,7 +141,7 @@ impl Teller<'_> {
         }
     }
 
-    fn found(&self, id: usize) -> Step {
+    fn location_found(&self, id: usize) -> Step {
         let Location { text, at } = self.level(id);
         let text = match self.http.locations[id].kind {
             LocationKind::Block => format!("none; what the {text} itself says holds"),

@@ -1,4 +1,4 @@
-//! The report as text: what happens on the left, the line that is the reason for it on the right.
+//! The report as text: events on the left, the configuration lines that cause them on the right.
 
 use server_base::errlog;
 
@@ -107,7 +107,7 @@ fn setting(rows: &mut Rows, setting: &Setting) {
         text.push(';');
     }
     let from = match &setting.at {
-        Some(place) => format!("{}, {}", shown(place), setting.from),
+        Some(place) => format!("{}, {}", place_text(place), setting.from),
         None => setting.from.clone(),
     };
     rows.right(&text, &from);
@@ -127,7 +127,7 @@ impl Rows {
 
     fn push(&mut self, text: &str, at: &Option<SourceLocation>) {
         match at {
-            Some(place) => self.right(text, &shown(place)),
+            Some(place) => self.right(text, &place_text(place)),
             None => self.plain(text),
         }
     }
@@ -161,7 +161,7 @@ fn safe(text: &str) -> String {
     out
 }
 
-fn shown(place: &SourceLocation) -> String {
+fn place_text(place: &SourceLocation) -> String {
     format!("{}:{}", place.file, place.line)
 }
 

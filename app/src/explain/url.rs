@@ -1,6 +1,6 @@
-//! The URL of the request: what it says about the connection, and what is sent of it.
+//! The URL of the request: the destination of the connection, and the sent parts.
 //!
-//! Names are not resolved, since nothing is opened: an address is known only where the URL has one, or the name is
+//! Names are not resolved, since nothing is opened. An address is known only if the URL contains it, or the name is
 //! `localhost`. Source: RFC 3986, RFC 9110, section 4.2.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 pub(crate) struct Url {
     /// The connection has TLS.
     pub(super) tls: bool,
-    /// Where the connection goes.
+    /// Destination of the connection.
     pub(super) destination: Endpoint,
     /// Value of the field `Host`.
     pub(super) host: String,
@@ -19,7 +19,7 @@ pub(crate) struct Url {
     pub(super) target: String,
 }
 
-/// Where a connection goes.
+/// Destination of a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Endpoint {
     /// A port, at this address if it is known.
@@ -68,7 +68,7 @@ impl Url {
 }
 
 impl Url {
-    /// The name that a client asks for in its handshake: the host, unless it is an address (RFC 6066, section 3).
+    /// Returns the server name in the handshake: the host, unless it is an address (RFC 6066, section 3).
     pub(super) fn server_name(&self) -> Option<String> {
         let name = self.host.split(':').next()?;
         let is_address = self.host.starts_with('[') || name.parse::<IpAddr>().is_ok();

@@ -1,9 +1,8 @@
-//! The man pages and the completions of shells are what the options and directives say.
+//! The man pages and completions of shells match the tables of options and directives.
 //!
-//! They are rendered by clap_mangen and clap_complete, the page of nginx's options by `page`, and compared with the files under
-//! `packaging/`; `FIRSTBYTE_UPDATE=1 cargo test
-//! -p firstbyte manual` writes them anew. The page of the directives, section 5, is held to the tables by
-//! `server/modules/tests/directives.rs`.
+//! clap_mangen and clap_complete render them; `page` renders the page of nginx's options. They are compared with the
+//! files under `packaging/`, and `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte manual` writes them.
+//! `server/modules/tests/directives.rs` checks the page of the directives, section 5.
 
 mod page;
 mod shells;
@@ -74,7 +73,7 @@ fn main_directives() -> Vec<&'static str> {
     names
 }
 
-/// Compares a document with what it should be, or writes it.
+/// Compares a document with its expected text, or writes it.
 #[track_caller]
 fn expect_file(name: &str, expected: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(name);

@@ -103,7 +103,7 @@ fn manual(verb: &str) -> String {
     )
 }
 
-/// Verbs of the program: command lines whose first word is a verb.
+/// Describes the verbs of the program: command lines that begin with a verb.
 fn verbs() -> String {
     let command = cli::command();
     let rows = command.get_subcommands().map(|verb| {
@@ -156,7 +156,7 @@ fn commands() -> String {
     text + ".RE\n"
 }
 
-/// A section of terms and what each means.
+/// Makes a section of terms and their meanings.
 fn table(title: &str, head: &str, rows: &[(&str, &str)]) -> String {
     let mut text = format!(".SH \"{title}\"\n{head}");
     for (term, doc) in rows {

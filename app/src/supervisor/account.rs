@@ -1,7 +1,7 @@
-//! The user that the worker becomes, and what that user must own.
+//! The user of the worker, and the directories that this user must own.
 //!
-//! Only root can become another user; for anybody else the `user` directive has no effect.
-//! Source: nginx documentation, `user`.
+//! Only root can become another user. Without root, the `user` directive has no effect. Source: nginx documentation,
+//! `user`.
 
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -45,11 +45,11 @@ impl Account {
             Some((name, group)) => (name.as_str(), Some(group.as_ref().unwrap_or(name))),
             None => (DEFAULT_USER, None),
         };
-        let Some(user) = found("getpwnam", name, identity::lookup_user(name), console)? else {
+        let Some(user) = or_report("getpwnam", name, identity::lookup_user(name), console)? else {
             return Err(missing("getpwnam", name, &main.user_at, console));
         };
         let gid = match group {
-            Some(group) => found("getgrnam", group, identity::lookup_group(group), console)?
+            Some(group) => or_report("getgrnam", group, identity::lookup_group(group), console)?
                 .ok_or_else(|| missing("getgrnam", group, &main.user_at, console))?,
             None => user.gid,
         };
@@ -61,7 +61,12 @@ impl Account {
     }
 }
 
-fn found<T>(call: &str, name: &str, result: io::Result<T>, console: &Console) -> Result<T, Logged> {
+fn or_report<T>(
+    call: &str,
+    name: &str,
+    result: io::Result<T>,
+    console: &Console,
+) -> Result<T, Logged> {
     result.map_err(|error| console.fatal(format_args!("{call}(\"{name}\")"), &error))
 }
 

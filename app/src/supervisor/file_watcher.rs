@@ -82,8 +82,8 @@ impl FileWatcher {
         report(why, console);
     }
 
-    /// Returns the files of a generation that have changed before the last look and not since. If all of them were refused in
-    /// this state, returns none.
+    /// Returns the files of a generation that changed before the last check and not since. If all of them were refused
+    /// in this state, returns none.
     fn look(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;

@@ -1,9 +1,9 @@
-//! Listening sockets that this process was started with.
+//! Listening sockets inherited from the process that started this one.
 //!
-//! Two programs start a server so: a supervisor whose binary is changed, by `NGINX=fd;fd;` in the environment, and a
-//! service manager that keeps the sockets itself, by `LISTEN_FDS` and `LISTEN_PID`. Only descriptors are passed; their
-//! properties are asked of the system, and they are matched with the configuration by their address. Others are closed.
-//! Source: nginx documentation, "Upgrading Executable on the Fly"; sd_listen_fds(3).
+//! There are two cases: a supervisor that replaces its binary sends `NGINX=fd;fd;` in the environment, and a service
+//! manager sends `LISTEN_FDS` and `LISTEN_PID`. Only descriptors are passed. The system returns their properties, and
+//! they are matched with the configuration by address. Others are closed. Source: nginx documentation, "Upgrading
+//! Executable on the Fly"; sd_listen_fds(3).
 
 use std::env;
 use std::ffi::OsStr;
@@ -27,7 +27,7 @@ pub(crate) struct Inheritance {
 }
 
 impl Inheritance {
-    /// Takes over what the environment names; what is wrong is reported and left out.
+    /// Adopts the sockets named in the environment. Invalid entries are reported and skipped.
     pub(crate) fn take(console: &Console) -> Self {
         let mut taken = Self::default();
         if let Some(text) = env::var_os(SOCKETS) {
@@ -156,7 +156,7 @@ fn activated(pid: Option<&OsStr>, count: Option<&OsStr>) -> i32 {
 /// Numbers of listening sockets for the next binary: nginx's name, so that it may be nginx.
 pub(super) const SOCKETS: &str = "NGINX";
 
-/// Names the variable with the inherited sockets of a service manager, whose files must outlive the server.
+/// Variable with the numbers of the sockets from a service manager. Files of these sockets must outlive the server.
 pub(super) const ACTIVATED: &str = "FIRSTBYTE_ACTIVATED";
 
 /// Variables that were meant for this process and not for one that it starts.

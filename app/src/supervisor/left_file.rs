@@ -14,7 +14,7 @@ use super::listeners::{Listener, Origin};
 pub(super) struct LeftFile(PathBuf, u64, u64);
 
 impl LeftFile {
-    /// The file as it is now; nothing where there is none.
+    /// Returns the file in its present state; `None` if it does not exist.
     pub(super) fn of(path: PathBuf) -> Option<Self> {
         let metadata = fs::symlink_metadata(&path).ok()?;
         Some(Self(path, metadata.dev(), metadata.ino()))

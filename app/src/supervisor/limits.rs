@@ -1,7 +1,7 @@
 //! Limit of the worker's open files.
 //!
-//! nginx's limit is that of a process with one thread's connections; here all threads share one, so `worker_rlimit_nofile`
-//! counts for each of them. Without it the worker raises its limit as far as the system allows.
+//! In nginx the limit is that of a process with the connections of one thread. Here all threads share one process, so
+//! `worker_rlimit_nofile` counts per thread. Without it the worker raises its limit as far as the system allows.
 //! Source: nginx documentation, `worker_rlimit_nofile`, `worker_connections`; getrlimit(2).
 
 use server_base::errlog::Level;
@@ -32,7 +32,7 @@ pub(super) fn take_on(main: &MainConf, console: &Console) {
     }
 }
 
-/// Raises the limit to what may be had without asking.
+/// Raises the soft limit to the hard limit.
 pub(super) fn raise(console: &Console) {
     if let Err(error) = process::raise_rlimit_nofile() {
         console.failed(
@@ -43,7 +43,7 @@ pub(super) fn raise(console: &Console) {
     }
 }
 
-/// Sets the limit of a worker that is to have more threads; without CAP_SYS_RESOURCE they share what there was.
+/// Sets the limit of a worker that gets more threads. Without CAP_SYS_RESOURCE its threads share the former limit.
 pub(super) fn set_of(worker: u32, main: &MainConf, console: &Console) {
     let Some(files) = written(main) else { return };
     if let Err(error) = process::set_rlimit_nofile_of(worker, files) {
@@ -55,7 +55,7 @@ pub(super) fn set_of(worker: u32, main: &MainConf, console: &Console) {
     }
 }
 
-/// Warns as nginx does where connections may be more than open files.
+/// Warns as nginx does if the number of connections may exceed the limit of open files.
 pub(super) fn warn(main: &MainConf, console: &Console) {
     let limit = written(main).or_else(process::hard_rlimit_nofile);
     let connections = u64::from(main.events.connections) * u64::from(main.worker_processes.max(1));
@@ -92,7 +92,7 @@ mod tests {
         let most = process::most_open_files();
         main.worker.rlimit_nofile = Some(most / 2);
         assert_eq!(written(&main), Some(most));
-        // What is more than that was asked for, and its refusal is told.
+        // A limit above that was configured, and its refusal is reported.
         main.worker.rlimit_nofile = Some(most + 1);
         assert_eq!(written(&main), Some(most + 1));
     }

@@ -1,8 +1,8 @@
 //! The listening sockets of one generation of the configuration.
 //!
-//! A socket whose address was named before is taken over, so that no connection waiting in its
-//! queue is lost; a new address is bound, with nginx's five tries while it is in use. Sockets are
-//! shared between generations, and between this process and one that it was started by or has
+//! A socket is kept if its address was configured before, so that no connection in its queue is lost. A new address is
+//! bound, with nginx's five tries while it is in use. Generations share sockets, and so do this process, its
+//! predecessor and its successor. A socket closes after its last user. Source: nginx documentation, `listen`.
 //! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
 pub(crate) mod beside;
@@ -90,7 +90,7 @@ impl Listener {
         &self.listen.addr
     }
 
-    /// Where the sockets come from.
+    /// Returns the origin of the sockets.
     pub(crate) fn origin(&self) -> Origin {
         self.origin
     }
@@ -122,7 +122,7 @@ impl Listener {
     }
 }
 
-/// Listeners of `listens`, with the sockets that `old` has of them; the others are still to be bound.
+/// Returns the listeners of `listens` with their sockets from `old`; other listeners are still to be bound.
 pub(crate) fn prepare(
     listens: &[Listen],
     threads: u32,
@@ -162,10 +162,10 @@ fn share_with(given_up: &[&Listener], listen: &Listen, console: &Console) -> boo
     shares
 }
 
-/// Binds what has no socket yet, once.
+/// Tries once to bind each listener without a socket.
 ///
 /// # Errors
-/// An address cannot be bound for another reason than that it is in use, which has been reported.
+/// An address cannot be bound, for another reason than that it is in use. The error has been reported.
 pub(crate) fn fill(listeners: &mut [Listener], console: &Console) -> Result<Bind, Logged> {
     let mut result = Bind::Done;
     for listener in listeners {
@@ -268,7 +268,8 @@ fn taken_over(listen: &Listen, threads: u32, old: &[Listener], console: &Console
     } else {
         1
     };
-    // A service manager's socket stays, whatever its protocol: the manager would go on to listen, and nobody would accept.
+    // A socket of a service manager is kept, whatever its protocol: the manager's copy would still listen, and no
+    // process would accept.
     let is_replaced = before.is_some_and(|old| {
         old.origin != Origin::Manager && old.listen.options.multipath != listen.options.multipath
     });

@@ -18,7 +18,7 @@ use server_http::{Cycle, ErrorLogConf, LogTarget};
 use sys::{identity, process, trusted};
 
 use super::account::Account;
-use super::rings::Rings;
+use super::memory_logs::MemoryLogs;
 use crate::console::{self, Console, Logged};
 
 /// Open log files by path.
@@ -30,13 +30,13 @@ pub(crate) struct Logs {
     /// The supervisor's own way to the syslog servers among them.
     syslogs: Vec<Arc<Syslog>>,
     /// Written by the worker alone.
-    pub(crate) rings: Rings,
-    /// Kept only where a log names it: a daemon must not hold the terminal or pipe it was started from.
+    pub(crate) memory_logs: MemoryLogs,
+    /// Kept only if it is used as a log: a daemon must not hold its terminal or pipe open.
     stderr: Option<Arc<File>>,
 }
 
 impl Logs {
-    /// Opens every log that `cycle` names. Standard error stays what it was for `old`.
+    /// Opens all logs of `cycle`. Standard error is that of `old`.
     ///
     /// # Errors
     /// A log cannot be opened, which has been reported.
@@ -62,7 +62,7 @@ impl Logs {
         let mut logs = Self {
             files: Vec::new(),
             syslogs: syslog::servers(&own, &process::hostname()),
-            rings: Rings::open(&cycle.memory_logs, console)?,
+            memory_logs: MemoryLogs::open(&cycle.memory_logs, console)?,
             error_logs,
             stderr,
         };
@@ -103,7 +103,10 @@ impl Logs {
                 file.try_clone()?.into(),
             ))
         };
-        files.chain(self.rings.named()).map(copy).collect()
+        files
+            .chain(self.memory_logs.files_by_key())
+            .map(copy)
+            .collect()
     }
 
     /// The supervisor's own error log.
@@ -120,11 +123,11 @@ impl Logs {
     }
 
     /// Saves the logs in memory beside the first file among the error logs.
-    pub(crate) fn save_rings(&self, console: &Console) {
-        self.rings.save(self.first_file(), console);
+    pub(crate) fn save_memory_logs(&self, console: &Console) {
+        self.memory_logs.save(self.first_file(), console);
     }
 
-    /// Sends what libraries print on standard error to the first error log, unless standard error is one.
+    /// Redirects standard error, which libraries may use, to the first error log unless standard error is a log itself.
     pub(crate) fn redirect_stderr(&self, console: &Console) {
         if self.stderr.is_some() {
             return;
@@ -156,8 +159,8 @@ fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
     })
 }
 
-/// Makes a log the worker's user's own, as nginx does; the worker itself writes by the descriptor. Devices stay whose they
-/// are, and so does what somebody else's link names: that could be any file.
+/// Makes the worker's user the owner of a log, as nginx does; the worker itself writes by the descriptor. Devices keep
+/// their owner, and so does the target of another user's link, which could be any file.
 fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<(), Logged> {
     let failed =
         |what: String| move |error: io::Error| console.fatal(format_args!("{what}"), &error);

@@ -1,8 +1,8 @@
-//! Error logs kept in memory, and saving them where a person finds them.
+//! Error logs in memory, and their copies in a file.
 //!
-//! The supervisor holds every ring that it hands to its worker, so that what the worker said last is there when it is
-//! gone. A ring is saved beside the first file among the error logs, under its name with `.memory` added: when a worker
-//! is lost or reports a panic, and on USR1. Source: nginx documentation, `error_log`.
+//! The supervisor holds each ring that its worker uses, so that the worker's last messages survive it. Rings are saved
+//! beside the first error log that is a file, with `.memory` added to its name: when a worker is lost, when it reports
+//! a panic, and on USR1. Source: nginx documentation, `error_log`.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -17,11 +17,11 @@ use crate::console::{Console, Logged};
 
 /// The rings of one generation.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rings {
+pub(crate) struct MemoryLogs {
     files: Vec<(MemoryBuffer, Arc<File>)>,
 }
 
-impl Rings {
+impl MemoryLogs {
     /// Makes an empty ring for each buffer.
     ///
     /// # Errors
@@ -42,12 +42,12 @@ impl Rings {
     }
 
     /// Files of the rings, with the key of each among the logs of a bundle.
-    pub(crate) fn named(&self) -> impl Iterator<Item = (PathBuf, &File)> {
+    pub(crate) fn files_by_key(&self) -> impl Iterator<Item = (PathBuf, &File)> {
         let files = self.files.iter();
         files.map(|(buffer, file)| (buffer.key(), &**file))
     }
 
-    /// Writes all rings into the file beside `log`, in the place of what was saved before.
+    /// Writes all rings to the file beside `log`, in place of an earlier copy.
     pub(crate) fn save(&self, log: Option<&Path>, console: &Console) {
         if self.files.is_empty() {
             return;

@@ -1,25 +1,24 @@
-//! The supervisor: keeps root, the listeners, the logs and the pid file, and a worker alive.
+//! The supervisor: keeps root, the listeners, the logs and the pid file, and restarts its worker.
 //!
-//! It has one thread and waits in one place (`run`) for signals, for the worker's messages and for
-//! what is due later. It reads the configuration from the disk and hands the worker a bundle; the
-//! worker never asks for anything by name. One worker process serves; another lives beside it only
-//! while it takes over or drains. With `master_process off` the worker is a thread instead.
-//! Source: nginx documentation, "Controlling nginx".
+//! It has one thread and waits in one place (`run`) for signals, messages of the worker and timers. It reads the
+//! configuration from the disk and sends the worker a bundle, so the worker needs no names for its listeners, logs and
+//! configuration files. One worker process serves; a second one runs only while it takes over or drains. With
+//! `master_process off` the worker is a thread. Source: nginx documentation, "Controlling nginx".
 
 mod account;
-mod earlier;
 mod file_watcher;
 mod inherit;
 mod left_file;
 mod limits;
 mod listeners;
 mod logs;
+mod memory_logs;
 mod notify;
 pub(crate) mod open;
+mod pending_generations;
 mod pid_file;
 mod process_init;
 mod reload;
-mod rings;
 mod run;
 mod spawn;
 mod state;
@@ -43,12 +42,12 @@ use sys::title::Title;
 use crate::console::{Console, Logged};
 use crate::load::{Built, Loaded};
 use crate::version;
-use earlier::Earlier;
 use file_watcher::FileWatcher;
 use inherit::Inheritance;
 use listeners::OtherServer;
 use notify::Notify;
 use open::OpenConfig;
+use pending_generations::PendingGenerations;
 use state::{LoopExit, Phase, SIGNALS_TOKEN, Supervisor};
 use store_process::StoreProcess;
 use worker::Respawn;
@@ -105,7 +104,7 @@ fn finish(
 ) -> Result<Supervisor, Logged> {
     let left = left_file::unclaimed(&inherited, &current.listeners);
     let predecessor = inherited.predecessor;
-    // What the configuration does not name closes.
+    // Inherited sockets that the configuration does not use are closed.
     drop(inherited);
     let running = Console::of_log(current.logs.error_log());
     running.notice(format_args!("{}", version::name()));
@@ -149,8 +148,8 @@ fn finish(
         phase: Phase::Serving,
         current,
         built: Some(built),
-        earlier: Earlier::new(),
-        pending: None,
+        pending_generations: PendingGenerations::new(),
+        pending_reload: None,
         watcher: FileWatcher::default(),
         generations: FIRST_GENERATION,
         workers: Vec::new(),
@@ -178,12 +177,12 @@ fn open_first(
     let filled = listeners::fill_waiting(&mut first.listeners, console);
     let begun = filled.and_then(|()| listeners::beside::begin(&mut first.listeners, console));
     if let Err(reported) = begun.and_then(|()| first.give_dashboard(console)) {
-        // What was bound just now closes, and its files must go with it.
+        // New sockets are closed, so their files must be removed.
         listeners::remove_unix_files(&first.listeners, given, OtherServer::None, console);
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
-    // The texts as they were parsed are not needed any more, and what is forked from here on need not have them.
+    // Returns the memory of the parsed texts to the system before the first fork, so that children do not copy it.
     heap::trim();
     Ok(first)
 }

@@ -1,10 +1,10 @@
-//! Notifications to the service manager, where one started the supervisor.
+//! Notifications of the service manager, if it started the supervisor.
 //!
-//! `READY=1` once a worker serves, so that what is ordered after the service finds it serving; `RELOADING=1` and
-//! `READY=1` around a HUP; `STOPPING=1` at the end; `MAINPID=` whenever another process becomes the main one: the
-//! daemon of the process that was started, or a new binary when the old one ends. Until then the old one speaks for
-//! the service: the new one may still have to go. Without `NOTIFY_SOCKET` nothing is sent.
-//! Source: sd_notify(3), systemd.service(5).
+//! `READY=1` is sent once a worker serves, so that units ordered after the service find it serving. `RELOADING=1` and
+//! `READY=1` enclose a HUP, and `STOPPING=1` comes at the end. `MAINPID=` is sent when another process becomes the main
+//! one: a daemon after its fork, or a new binary when the old one ends. Until then only the old one sends messages,
+//! since the new one may be abandoned. Without `NOTIFY_SOCKET` nothing is sent. Source: sd_notify(3),
+//! systemd.service(5).
 
 use server_base::errlog::Level;
 use sys::notify::{ServiceManager, monotonic_us};
@@ -51,7 +51,7 @@ impl Notify {
         self.predecessor == Some(process::parent_id())
     }
 
-    /// A worker serves the configuration that was asked for last.
+    /// Reports that a worker serves the last requested configuration.
     pub(super) fn ready(&mut self, console: &Console) {
         self.settle("serving", console);
     }
@@ -72,9 +72,9 @@ impl Notify {
         self.state = State::Ready;
         if !self.has_predecessor() {
             let pid = process::id();
-            self.tell(&format!("READY=1\nMAINPID={pid}\nSTATUS={status}"), console);
+            self.send(&format!("READY=1\nMAINPID={pid}\nSTATUS={status}"), console);
         } else if before == State::Reloading {
-            self.tell(&format!("READY=1\nSTATUS={status}"), console);
+            self.send(&format!("READY=1\nSTATUS={status}"), console);
         }
     }
 
@@ -84,14 +84,15 @@ impl Notify {
         if matches!(self.state, State::Ready | State::Reloading) {
             self.state = State::Reloading;
             let now = monotonic_us();
-            self.tell(
+            self.send(
                 &format!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reloading"),
                 console,
             );
         }
     }
 
-    /// This process ends, at once or when what runs has finished; a new binary that it has started goes on.
+    /// Reports that this process ends, at once or after its requests. With `successor`, the new binary becomes the main
+    /// process.
     pub(super) fn stopping(&mut self, successor: Option<u32>, console: &Console) {
         if self.state == State::Stopping {
             return;
@@ -101,18 +102,18 @@ impl Notify {
             Some(pid) => self.main_process(pid, console),
             // The service goes on with the one that started this one.
             None if self.has_predecessor() => {}
-            None => self.tell("STOPPING=1\nSTATUS=stopping", console),
+            None => self.send("STOPPING=1\nSTATUS=stopping", console),
         }
     }
 
     /// Another process is the main one from now on and speaks for the service; this one again by its own number.
     pub(super) fn main_process(&mut self, pid: u32, console: &Console) {
         self.main = true;
-        self.tell(&format!("MAINPID={pid}"), console);
+        self.send(&format!("MAINPID={pid}"), console);
         self.main = pid == process::id();
     }
 
-    fn tell(&self, lines: &str, console: &Console) {
+    fn send(&self, lines: &str, console: &Console) {
         let manager = self.manager.as_ref().filter(|_| self.main);
         if let Some(Err(error)) = manager.map(|manager| manager.tell(lines)) {
             console.failed(

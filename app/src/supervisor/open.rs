@@ -16,7 +16,7 @@ use super::listeners::{self, Listener, OtherServer};
 use super::logs::Logs;
 use super::{limits, pid_file};
 use crate::console::{Console, Logged};
-use crate::load::{Earlier, Loaded};
+use crate::load::{EarlierLoad, Loaded};
 use crate::recorder::check_files;
 
 /// Contents of a file, and its state when they were read.
@@ -30,7 +30,7 @@ pub(crate) struct OpenConfig {
     pub(crate) account: Option<Account>,
     pub(crate) listeners: Vec<Listener>,
     pub(crate) logs: Logs,
-    /// Watched files, whose changes are loaded.
+    /// Watched files; a change of one reloads it.
     pub(crate) watches: Vec<Arc<dyn Watch>>,
     /// Only the bytes of files are others than in the one before.
     renewed: bool,
@@ -43,10 +43,10 @@ pub(crate) struct OpenConfig {
 }
 
 impl OpenConfig {
-    /// Opens everything that `loaded` names but new addresses; sockets of `given` are taken over.
+    /// Opens everything in `loaded` except new addresses; adopts the sockets of `given`.
     ///
     /// # Errors
-    /// Something cannot be opened, which has been reported; what serves is as it was.
+    /// Something cannot be opened, which has been reported; the serving generation is unchanged.
     pub(crate) fn open(
         number: u64,
         loaded: Loaded,
@@ -86,8 +86,8 @@ impl OpenConfig {
     }
 
     /// Files that the next load need not read again.
-    pub(crate) fn read(&self) -> Earlier {
-        Earlier {
+    pub(crate) fn read(&self) -> EarlierLoad {
+        EarlierLoad {
             record: Arc::clone(&self.record),
             has_objects: self.main.reload.keeps_ssl_objects,
         }
@@ -184,11 +184,11 @@ fn described(number: u64, step: Step, options: &LoadOptions) -> Bundle {
         generation: number,
         step,
         renewed: false,
-        conf_path: shown(&options.conf_path),
-        prefix: shown(&options.prefix),
+        conf_path: path_text(&options.conf_path),
+        prefix: path_text(&options.prefix),
         globals: options.globals.clone(),
-        error_log: options.error_log.as_deref().map(shown),
-        access_log: shown(&options.access_log),
+        error_log: options.error_log.as_deref().map(path_text),
+        access_log: path_text(&options.access_log),
         files: Vec::new(),
         globs: Vec::new(),
         data: Vec::new(),
@@ -199,19 +199,21 @@ fn described(number: u64, step: Step, options: &LoadOptions) -> Bundle {
     }
 }
 
-/// Adds what a configuration is built of.
+/// Adds the input of a configuration.
 fn fill(bundle: &mut Bundle, record: &Memory) -> io::Result<()> {
     let files = record.files();
-    let files = files.map(|(path, text)| (shown(path), Arc::clone(text)));
+    let files = files.map(|(path, text)| (path_text(path), Arc::clone(text)));
     bundle.files = files.collect();
     let globs = record.globs().map(|(pattern, paths)| {
-        let paths = paths.iter().map(|path| shown(path));
+        let paths = paths.iter().map(|path| path_text(path));
         (pattern.to_owned(), paths.collect())
     });
     bundle.globs = globs.collect();
     for (path, file) in record.opened() {
         if let Some(file) = file.file() {
-            bundle.data.push((shown(path), file.try_clone()?.into()));
+            bundle
+                .data
+                .push((path_text(path), file.try_clone()?.into()));
         }
     }
     let hosts = record.hosts();
@@ -220,8 +222,8 @@ fn fill(bundle: &mut Bundle, record: &Memory) -> io::Result<()> {
     Ok(())
 }
 
-fn shown(path: &Path) -> String {
-    // Text alone is looked at much faster than what may be none.
+fn path_text(path: &Path) -> String {
+    // The check of a valid text is much faster than a lossy conversion.
     match path.to_str() {
         Some(text) => text.to_owned(),
         None => path.to_string_lossy().into_owned(),

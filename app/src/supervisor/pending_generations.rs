@@ -1,14 +1,14 @@
-//! Generations that a worker may still serve by, until one is ready for the current one.
+//! Generations by which workers may still serve, until one of them is ready for the current generation.
 //!
-//! Several can be on their way to a worker that has not answered yet. It answers for each in turn: what it is
-//! ready for makes all before it unneeded, what it refuses is taken out, and if that is the newest,
-//! the one before it counts again. Absent: what a generation is.
+//! Several may be sent to a worker before it answers. It answers for each in turn. `Ready` for one makes all before it
+//! unnecessary. A refused one is removed, and if it is the newest, the one before it becomes current again. Absent: the
+//! content of a generation.
 
 /// Generations with their numbers, oldest first: the one that a worker was ready for, and those sent since.
 #[derive(Debug)]
-pub(super) struct Earlier<G>(Vec<(u64, G)>);
+pub(super) struct PendingGenerations<G>(Vec<(u64, G)>);
 
-impl<G> Earlier<G> {
+impl<G> PendingGenerations<G> {
     pub(super) fn new() -> Self {
         Self(Vec::new())
     }
@@ -17,10 +17,10 @@ impl<G> Earlier<G> {
         self.0.is_empty()
     }
 
-    /// Adds the one that was current until now. Past `EARLIER_MAX` one goes that no worker was ready for; it is
+    /// Adds the one that was current until now. Past `PENDING_MAX` one goes that no worker was ready for; it is
     /// given back.
     pub(super) fn push(&mut self, number: u64, generation: G) -> Option<G> {
-        let unanswered = (self.0.len() == EARLIER_MAX).then(|| self.0.remove(1).1);
+        let unanswered = (self.0.len() == PENDING_MAX).then(|| self.0.remove(1).1);
         self.0.push((number, generation));
         unanswered
     }
@@ -59,14 +59,14 @@ impl<G> Earlier<G> {
 }
 
 /// Maximum number of earlier generations that a worker may still serve.
-const EARLIER_MAX: usize = 8;
+const PENDING_MAX: usize = 8;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn earlier(numbers: impl IntoIterator<Item = u64>) -> Earlier<u64> {
-        let mut earlier = Earlier::new();
+    fn earlier(numbers: impl IntoIterator<Item = u64>) -> PendingGenerations<u64> {
+        let mut earlier = PendingGenerations::new();
         for number in numbers {
             assert_eq!(earlier.push(number, number), None);
         }
@@ -100,10 +100,10 @@ mod tests {
 
     #[test]
     fn past_the_limit_one_without_an_answer_goes() {
-        let most = EARLIER_MAX as u64;
+        let most = PENDING_MAX as u64;
         let mut earlier = earlier(1..=most);
         assert_eq!(earlier.push(most + 1, most + 1), Some(2));
         assert_eq!(earlier.settle(3), [1]);
-        assert_eq!(earlier.iter().count(), EARLIER_MAX - 1);
+        assert_eq!(earlier.iter().count(), PENDING_MAX - 1);
     }
 }

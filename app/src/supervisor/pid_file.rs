@@ -10,7 +10,7 @@ use server_base::errlog::{Level, Printable};
 
 use crate::console::{Console, Logged};
 
-/// Writes this process's number to `path`. Nobody reads a part of it: the file gets its name when it is whole.
+/// Writes the pid of this process to `path`. The file is renamed when it is complete, so no reader sees a part of it.
 ///
 /// # Errors
 /// The file cannot be written, which has been reported.

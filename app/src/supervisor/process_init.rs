@@ -42,7 +42,7 @@ pub(super) fn run_worker(seed: WorkerSpawn) -> i32 {
     if become_worker(&main, account.as_ref(), &console).is_err() {
         return FATAL_CODE;
     }
-    // Asked for last, because a change of user takes it back.
+    // This comes last, because a change of user clears the setting.
     if !process::die_with_parent(supervisor).unwrap_or(true) {
         return 0;
     }
@@ -174,7 +174,7 @@ pub(super) fn environment(main: &MainConf) -> Vec<(OsString, OsString)> {
         .collect()
 }
 
-/// Signals that the supervisor handles and a worker does not; all are blocked before the first of them can come.
+/// Signals for the supervisor, which a worker ignores; all are blocked until they are ignored.
 const IGNORED: &[i32] = &[
     signal::HUP,
     signal::USR2,

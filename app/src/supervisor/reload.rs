@@ -3,13 +3,13 @@
 //! ```text
 //! HUP --> Prepare   a worker builds the configuration of the files as they are now ---------+
 //!            |      (no worker is steady, or it cannot build it, or takes too long)         |
-//!          Read     the supervisor loads and judges the configuration                       | Prepared
+//!          Read     the supervisor loads and checks the configuration                       | Prepared
 //!            |                                                                              |
 //!          Open     logs, directories and kept listeners <----------------------------------+
 //!            |
 //!          Bind     new addresses; one in use is tried again, BIND_TRIES times
 //!            |
-//!          Adopt    the generation is `current`, the one before is in `earlier` <-- Renew <-- changed file
+//!          Adopt    the generation is `current`, the one before becomes pending <-- Renew <-- changed file
 //!            |
 //!          Deliver  a bundle to the worker; settings of a process start another worker
 //!            |
@@ -19,10 +19,10 @@
 //! If a step fails, its generation is dropped, the log has the reason, and the current one serves on. A reload that waits for
 //! a worker or for an address is a [`PendingReload`]; meanwhile the supervisor does everything else.
 //!
-//! `Prepare` suits most reloads, which change nothing that the supervisor opens. The supervisor reads again only files of the
-//! last load that have changed, and judges nothing. The worker compares `Cycle::fingerprint`, which covers all that the
-//! supervisor opens. If it differs, the supervisor reads the files itself, since it opens only names that it has found in a
-//! text itself. Source: nginx documentation, "Controlling nginx".
+//! `Prepare` suits most reloads, which change nothing that the supervisor opens. The supervisor reads only changed
+//! files of the last load, and does not parse them. The worker compares `Cycle::fingerprint`, which covers everything
+//! that the supervisor opens. If it differs, the supervisor reads the configuration itself, since it opens only names
+//! from a text that it has parsed. Source: nginx documentation, "Controlling nginx".
 
 use std::mem;
 use std::ops::ControlFlow::Continue;
@@ -79,7 +79,7 @@ impl Supervisor {
             let lives = |id| workers.iter().any(|one| one.id == id && !one.leaving);
             pending.due <= now || pending.worker().is_some_and(|id| !lives(id))
         };
-        let Some(PendingReload { wait, .. }) = self.pending.take_if(is_over) else {
+        let Some(PendingReload { wait, .. }) = self.pending_reload.take_if(is_over) else {
             return Continue(());
         };
         self.reload(match wait {
@@ -91,7 +91,8 @@ impl Supervisor {
     /// Has the serving worker build the configuration of the files as they are now.
     fn prepare(&mut self) -> Option<ReloadStep> {
         // An earlier build has older files.
-        self.pending.take_if(|pending| pending.worker().is_some());
+        self.pending_reload
+            .take_if(|pending| pending.worker().is_some());
         let number = self.generations + 1;
         let bundled = || {
             let id = self.steady_worker()?;
@@ -103,19 +104,19 @@ impl Supervisor {
             return Some(ReloadStep::Read);
         };
         self.generations = number;
-        self.pending = Some(PendingReload {
+        self.pending_reload = Some(PendingReload {
             wait: ReloadWait::Worker(id, record),
             due: Instant::now() + BUILD_WAIT,
         });
-        self.tell(id, &ToWorker::Configure(Box::new(bundle)));
+        self.send(id, &ToWorker::Configure(Box::new(bundle)));
         None
     }
 
     /// The worker that serves the current generation, if no other one is on its way.
     fn steady_worker(&self) -> Option<u64> {
         let is_steady = self.phase == Phase::Serving
-            && self.earlier.is_empty()
-            && self.pending.is_none()
+            && self.pending_generations.is_empty()
+            && self.pending_reload.is_none()
             && self.built.is_none();
         // Names of watched files are found in the text.
         if !is_steady || !self.current.watches.is_empty() {
@@ -144,7 +145,9 @@ impl Supervisor {
     pub(super) fn take_build(&mut self, number: u64) -> Option<ReloadWait> {
         let is_it = number == self.generations;
         let is_build = |pending: &mut PendingReload| is_it && pending.worker().is_some();
-        self.pending.take_if(is_build).map(|pending| pending.wait)
+        self.pending_reload
+            .take_if(is_build)
+            .map(|pending| pending.wait)
     }
 
     /// Loads the configuration in this process. A reload that waits for an address stays if that fails.
@@ -184,7 +187,7 @@ impl Supervisor {
         Some(ReloadStep::Bind(Box::new(next), 0))
     }
 
-    /// Binds new addresses. If one is in use, the reload waits, and gives up after the last try.
+    /// Binds new addresses. If one is in use, the reload waits; after the last try it fails.
     fn bind(&mut self, mut next: Box<OpenConfig>, tries: u32) -> Option<ReloadStep> {
         let bound = match tries {
             BIND_TRIES => Err(listeners::give_up(&self.console)),
@@ -193,7 +196,7 @@ impl Supervisor {
         match bound {
             Ok(Bind::Done) => return Some(ReloadStep::Adopt(next)),
             Ok(Bind::InUse) => {
-                self.pending = Some(PendingReload {
+                self.pending_reload = Some(PendingReload {
                     wait: ReloadWait::Address(next, tries + 1),
                     due: Instant::now() + BIND_PAUSE,
                 });
@@ -236,7 +239,7 @@ impl Supervisor {
         let replaced = self.replace_current(next);
         let (new, old) = (&self.current.listeners, &replaced.listeners);
         listeners::apply_options(new, old, &self.console);
-        if let Some(unneeded) = self.earlier.push(replaced.number, replaced) {
+        if let Some(unneeded) = self.pending_generations.push(replaced.number, replaced) {
             self.remove_unneeded(&unneeded.listeners);
         }
         if self.phase == Phase::Paused {
@@ -279,7 +282,7 @@ impl Supervisor {
         match self.bundle(id) {
             Ok(bundle) => {
                 self.workers[index].generation = self.current.number;
-                self.tell(id, &ToWorker::Configure(Box::new(bundle)));
+                self.send(id, &ToWorker::Configure(Box::new(bundle)));
             }
             Err(error) => {
                 self.console
@@ -293,7 +296,7 @@ impl Supervisor {
     /// Drops the current generation for the one before it.
     pub(super) fn go_back(&mut self) {
         self.abandon_reload();
-        let Some(before) = self.earlier.pop() else {
+        let Some(before) = self.pending_generations.pop() else {
             return;
         };
         // A failure is reported; the file then keeps the newer path.
@@ -305,7 +308,7 @@ impl Supervisor {
 
     /// Abandons the pending reload, because another command came.
     pub(super) fn abandon_reload(&mut self) {
-        if let Some(pending) = self.pending.take()
+        if let Some(pending) = self.pending_reload.take()
             && let ReloadWait::Address(next, _) = pending.wait
         {
             self.console.notice(format_args!(
@@ -330,7 +333,7 @@ impl Supervisor {
 
     /// Listeners of the current generation, then those of earlier ones.
     pub(super) fn open_listeners(&self) -> Vec<Listener> {
-        let all = std::iter::once(&self.current).chain(self.earlier.iter());
+        let all = std::iter::once(&self.current).chain(self.pending_generations.iter());
         all.flat_map(|generation| generation.listeners.iter().cloned())
             .collect()
     }

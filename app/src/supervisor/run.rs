@@ -56,7 +56,7 @@ impl Supervisor {
             Phase::Terminating { kill_at } => kill_at,
             _ => None,
         };
-        let reload = self.pending.as_ref().map(|pending| pending.due);
+        let reload = self.pending_reload.as_ref().map(|pending| pending.due);
         let watch = self.watcher.due(&self.current);
         let message = self.workers.iter().filter_map(|w| w.inbox.due()).min();
         let store = self.store.due(self.phase == Phase::Serving);
@@ -115,7 +115,7 @@ impl Supervisor {
             return Continue(());
         }
         if self.successor.is_some() {
-            // The files may be the new binary's already: this one serves by what it has read.
+            // The files may already belong to the new binary, so this process resumes with its loaded configuration.
             return self.resume();
         }
         self.console.notice(format_args!("reconfiguring"));
@@ -129,17 +129,19 @@ impl Supervisor {
         self.console.notice(format_args!("reopening logs"));
         let account = self.current.account.clone();
         self.current.logs.reopen(account.as_ref(), &self.console);
-        if let Some(ReloadWait::Address(next, _)) = self.pending.as_mut().map(|p| &mut p.wait) {
+        if let Some(ReloadWait::Address(next, _)) =
+            self.pending_reload.as_mut().map(|p| &mut p.wait)
+        {
             // Its files were opened by names that may be others' since.
             next.logs.reopen(account.as_ref(), &self.console);
         }
         self.console = Console::of_log(self.current.logs.error_log());
         self.current.logs.redirect_stderr(&self.console);
-        self.current.logs.save_rings(&self.console);
+        self.current.logs.save_memory_logs(&self.console);
         self.store.renew();
         for worker in &self.workers {
             match self.current.logs.duplicates() {
-                Ok(logs) => self.tell(worker.id, &ToWorker::Reopen(logs)),
+                Ok(logs) => self.send(worker.id, &ToWorker::Reopen(logs)),
                 Err(error) => {
                     self.console
                         .failed(Level::Emerg, format_args!("reopening logs"), &error);
@@ -151,7 +153,7 @@ impl Supervisor {
     /// Looks at watched files if it is time, and reloads with those that have changed.
     fn reload_changed_files(&mut self, now: Instant) -> Flow {
         let is_due = self.watcher.is_due(&self.current, now);
-        if !is_due || self.phase != Phase::Serving || self.pending.is_some() {
+        if !is_due || self.phase != Phase::Serving || self.pending_reload.is_some() {
             return Continue(());
         }
         let news = self.watcher.news(&mut self.current, &self.console);
@@ -162,7 +164,7 @@ impl Supervisor {
     }
 
     fn stop_accepting(&mut self) {
-        // In the foreground WINCH only says that the terminal's window changed.
+        // In the foreground, WINCH only reports a new size of the terminal.
         if self.daemonized && self.phase == Phase::Serving {
             self.phase = Phase::Paused;
             self.abandon_reload();
@@ -178,7 +180,7 @@ impl Supervisor {
         }
         self.begin_end(Phase::Quitting);
         self.quit_workers();
-        // Closed here, the addresses are free as soon as the worker lets go of them.
+        // The addresses become free as soon as the workers close them, too.
         self.close_listeners();
     }
 
@@ -203,7 +205,7 @@ impl Supervisor {
 
     fn close_listeners(&mut self) {
         let current = std::mem::take(&mut self.current.listeners);
-        let earlier = self.earlier.clear().into_iter();
+        let earlier = self.pending_generations.clear().into_iter();
         let earlier = earlier.map(|generation| generation.listeners);
         let all = listeners::merged(std::iter::once(current).chain(earlier));
         self.remove_unix_files(&all, &[]);

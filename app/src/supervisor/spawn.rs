@@ -112,7 +112,7 @@ impl Supervisor {
             self.poller.add(&worker.control, id, Interest::Readable)?;
         }
         let bundle = self.bundle(id)?;
-        self.tell(id, &ToWorker::Configure(Box::new(bundle)));
+        self.send(id, &ToWorker::Configure(Box::new(bundle)));
         Ok(())
     }
 
@@ -124,7 +124,7 @@ impl Supervisor {
     }
 
     /// Sends a message; a worker that does not take it is killed, and its end is noticed as any other.
-    pub(super) fn tell(&self, id: u64, message: &ToWorker) {
+    pub(super) fn send(&self, id: u64, message: &ToWorker) {
         let Some(worker) = self.workers.iter().find(|worker| worker.id == id) else {
             return;
         };
@@ -157,7 +157,7 @@ impl Supervisor {
         let worker = &mut self.workers[index];
         worker.leaving = true;
         let id = worker.id;
-        self.tell(id, command);
+        self.send(id, command);
     }
 
     /// Logs the end of a worker as nginx does and decides whether another must start.
@@ -169,9 +169,10 @@ impl Supervisor {
         if worker.leaving || self.phase != Phase::Serving {
             return;
         }
-        self.current.logs.save_rings(&self.console);
-        self.current.logs.rings.clear(&self.console);
-        let can_go_back = !self.earlier.is_empty() && worker.generation == self.current.number;
+        self.current.logs.save_memory_logs(&self.console);
+        self.current.logs.memory_logs.clear(&self.console);
+        let can_go_back =
+            !self.pending_generations.is_empty() && worker.generation == self.current.number;
         if exit == Exit::Code(FATAL_CODE) && can_go_back {
             // No worker can serve by the new configuration: the one before serves on.
             self.go_back();

@@ -12,11 +12,11 @@ use sys::poll::Poller;
 use sys::signal::Signals;
 use sys::title::Title;
 
-use super::earlier::Earlier;
 use super::file_watcher::FileWatcher;
 use super::left_file::LeftFile;
 use super::notify::Notify;
 use super::open::OpenConfig;
+use super::pending_generations::PendingGenerations;
 use super::process_init::WorkerSpawn;
 use super::store_process::{StoreProcess, StoreSpawn};
 use super::worker::{Respawn, Worker};
@@ -66,9 +66,9 @@ pub(super) struct Supervisor {
     /// The first configuration as it was built, until a worker serves by it.
     pub(super) built: Option<Built>,
     /// Generations by which workers may serve until one is ready for `current`.
-    pub(super) earlier: Earlier<OpenConfig>,
+    pub(super) pending_generations: PendingGenerations<OpenConfig>,
     /// A reload that waits.
-    pub(super) pending: Option<PendingReload>,
+    pub(super) pending_reload: Option<PendingReload>,
     /// State of watched files.
     pub(super) watcher: FileWatcher,
     /// Number of the newest generation, opened or not.

@@ -1,9 +1,9 @@
-//! The store process: started with a configuration that records connections, and again when it ends.
+//! The store process: started with a configuration that records connections, and restarted when it ends.
 //!
-//! Samples go over one socket pair for the life of the supervisor. Workers have one end; each store process in turn has the other.
-//! So no sample is lost while a process takes the place of another, which it does when the other has ended. A store process
-//! finishes when its control socket is closed, or when nobody has the sending end. With `master_process off` at the start it
-//! is a thread. Absent: its work ([`crate::recorder`]).
+//! Samples use one socket pair for the life of the supervisor. Workers have one end, the current store process the
+//! other. So no sample is lost when a process takes over from one that has ended. A store process finishes when its
+//! control socket is closed, or when all sending ends are closed. With `master_process off` at the start it is a
+//! thread. Absent: its work ([`crate::recorder`]).
 
 use std::fs::DirBuilder;
 use std::io;
@@ -296,7 +296,7 @@ fn create_directories(conf: &LabStoreConf, account: Option<&Account>, console: &
     // The directory itself cannot be made if this fails.
     let above = directory.parent().unwrap_or(directory);
     let _ = DirBuilder::new().recursive(true).mode(0o755).create(above);
-    // Reported where it fails.
+    // A failure is reported by `create_directories`.
     let _ = account::create_directories(&[directory.to_path_buf()], account, console);
 }
 

@@ -37,7 +37,7 @@ impl Supervisor {
         self.current.main.master_process && self.other_server() == OtherServer::None
     }
 
-    /// Starts what the path of this binary names now.
+    /// Starts the file that is now at the path of this binary.
     pub(super) fn change_binary(&mut self) {
         if !matches!(self.phase, Phase::Serving | Phase::Paused) {
             return;

@@ -1,4 +1,4 @@
-//! A worker as the supervisor sees it: what it was sent, how it ends, and when another takes its place.
+//! A worker from the supervisor's view: its last bundle, its exit, and the delay before a replacement.
 
 use std::os::fd::OwnedFd;
 use std::thread::JoinHandle;
@@ -21,7 +21,7 @@ pub(super) struct Worker {
     /// Received part of its next message.
     pub(super) inbox: Inbox,
     pub(super) kind: WorkerHandle,
-    /// The settings it was started with: what of them a running process cannot change.
+    /// Settings at its start. A running process cannot change some of them.
     pub(super) process: MainConf,
     /// The generation it was sent last.
     pub(super) generation: u64,

@@ -110,7 +110,7 @@ impl Supervisor {
                     Level::Crit,
                     format_args!("{count} connections were lost to internal errors"),
                 );
-                self.current.logs.save_rings(&self.console);
+                self.current.logs.save_memory_logs(&self.console);
             }
         }
         Continue(())
@@ -118,10 +118,10 @@ impl Supervisor {
 
     /// A worker serves this generation: earlier ones are not needed any more.
     fn ready(&mut self, id: u64, number: u64) {
-        if number == self.current.number && self.pending.is_none() {
+        if number == self.current.number && self.pending_reload.is_none() {
             self.notify.ready(&self.console);
         }
-        let gone = self.earlier.settle(number).into_iter();
+        let gone = self.pending_generations.settle(number).into_iter();
         let gone = listeners::merged(gone.map(|generation| generation.listeners));
         listeners::beside::divert(
             &gone,
@@ -146,7 +146,7 @@ impl Supervisor {
     fn refused(&mut self, id: u64, refused: u64) {
         if refused != self.current.number {
             // The worker has still to answer for a newer one.
-            if let Some(gone) = self.earlier.remove(refused) {
+            if let Some(gone) = self.pending_generations.remove(refused) {
                 self.remove_unneeded(&gone.listeners);
             }
             return;
@@ -154,9 +154,9 @@ impl Supervisor {
         let serves = |worker: &Worker, number| {
             worker.id != id && !worker.leaving && worker.generation == number
         };
-        let Some(number) = self.earlier.last() else {
+        let Some(number) = self.pending_generations.last() else {
             // It has no earlier configuration to serve by: another worker is started.
-            self.tell(id, &ToWorker::Terminate);
+            self.send(id, &ToWorker::Terminate);
             return;
         };
         let other_serves = self.workers.iter().any(|worker| serves(worker, number));
@@ -167,7 +167,7 @@ impl Supervisor {
         worker.generation = number;
         worker.leaving = other_serves;
         if other_serves {
-            self.tell(id, &ToWorker::Terminate);
+            self.send(id, &ToWorker::Terminate);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The two pipes to the browser, and what it says on its standard error.
+//! The two pipes to the browser, and its standard error.
 //!
-//! Nothing here blocks for longer than it is told: a browser that hangs must not hang its caller.
+//! No call blocks for longer than its `limit`, so a browser that hangs does not block the caller.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -77,10 +77,10 @@ impl Pipe {
         Ok(())
     }
 
-    /// The next message; `None` if there is none within `limit`.
+    /// Returns the next message; `None` if there is none within `limit`.
     ///
     /// # Errors
-    /// The browser is gone, or says what is not of the protocol.
+    /// The browser has exited, or its message is not of the protocol.
     pub(super) fn receive(&mut self, limit: Duration) -> Result<Option<Message>, String> {
         if let Some(message) = self.messages.next()? {
             return Ok(Some(message));
@@ -88,7 +88,7 @@ impl Pipe {
         let mut fds = vec![PollFd::new(&self.responses, PollFlags::IN)];
         fds.extend(self.errors.iter().map(|fd| PollFd::new(fd, PollFlags::IN)));
         wait(&mut fds, limit);
-        self.hear();
+        self.read_stderr();
         let mut buffer = [0; READ_BYTES];
         match sys::retry(|| rustix::io::read(&self.responses, &mut buffer)) {
             Ok(0) => Err(self.gone()),
@@ -104,8 +104,8 @@ impl Pipe {
         }
     }
 
-    /// Reads what came on standard error, and keeps the end of it.
-    fn hear(&mut self) {
+    /// Reads standard error and keeps its end.
+    fn read_stderr(&mut self) {
         let Some(errors) = &self.errors else { return };
         let mut buffer = [0; LAST_WORDS_BYTES];
         match sys::retry(|| rustix::io::read(errors.as_fd(), &mut buffer)) {
@@ -127,7 +127,7 @@ impl Pipe {
             if let Some(errors) = &self.errors {
                 wait(&mut [PollFd::new(errors, PollFlags::IN)], PAUSE);
             }
-            self.hear();
+            self.read_stderr();
         }
         let text = String::from_utf8_lossy(&self.last_words);
         match last_line(&text) {
@@ -140,7 +140,7 @@ impl Pipe {
 /// Waits until one of them is ready or `limit` has passed.
 fn wait(fds: &mut [PollFd<'_>], limit: Duration) {
     let limit = Timespec::try_from(limit).ok();
-    // An interrupted or failed wait is one that has ended early: what follows reads and finds nothing.
+    // An interrupted or failed wait counts as one that ended early: the read after it finds nothing.
     let _ = poll(fds, limit.as_ref());
 }
 

@@ -19,19 +19,19 @@ use crate::page::{View, Visit};
 pub struct Run {
     /// The view with a new profile.
     pub cold: Visit,
-    /// The next one in the same profile, where it was asked for.
+    /// The second view in the same profile, if requested.
     pub warm: Option<Visit>,
 }
 
 /// Visits a page, and returns a run for each of [`Options::runs`].
 ///
-/// `progress` is called several times a second, and ends the visits by returning false. Whatever the result is, no process of
-/// the browser and no file of a profile is left when the function returns; the kernel ends the browser when the calling thread
-/// ends before.
+/// `progress` is called several times a second and ends the visits by returning false. When the function returns, no
+/// process of the browser and no file of a profile remains. If the calling thread ends earlier, the kernel kills the
+/// browser.
 ///
 /// # Errors
-/// A sentence: there is no browser, it does not start, it crashes; the page cannot be reached at all; `interrupted`. A page
-/// that does not come whole is a visit, with errors in its resources and notes.
+/// A sentence: there is no browser, it does not start, it crashes, the page has no response, or `interrupted`.
+/// An incomplete page is a visit with errors in its resources and notes.
 pub fn visits(options: &Options, progress: &mut Progress<'_>) -> Result<Vec<Run>, String> {
     options.check()?;
     let program = find(options.browser.as_deref())?;
@@ -40,7 +40,7 @@ pub fn visits(options: &Options, progress: &mut Progress<'_>) -> Result<Vec<Run>
     let mut hosts = PageHosts::of(&options.url);
     while runs.len() < options.runs {
         match run(options, &hosts, &program, runs.len(), progress) {
-            // Devices that come and go on this machine end all requests: such a run says nothing of the page.
+            // Changes of network devices end all requests. Such a run does not measure the page.
             Err(why) if why.contains(NETWORK_CHANGED) && changes < CHANGES_MAX => changes += 1,
             // The number of hosts has a limit, and so has the number of such visits.
             Err(why) if hosts.learn_from_error(&why) => {}
@@ -86,7 +86,7 @@ fn run(
         let errors = visit.resources.iter().filter_map(|one| one.error.as_ref());
         match errors.into_iter().find(|why| why.contains(NETWORK_CHANGED)) {
             Some(why) => Err(format!("{}: {why}", options.url)),
-            None => Ok(noted(visit, options, hosts)),
+            None => Ok(with_notes(visit, options, hosts)),
         }
     };
     let cold = visit(View::Cold)?;
@@ -94,8 +94,8 @@ fn run(
     Ok(Run { cold, warm })
 }
 
-/// Adds what was different because of how the browser was started.
-fn noted(mut visit: Visit, options: &Options, hosts: &PageHosts) -> Visit {
+/// Adds notes about effects of the browser's options.
+fn with_notes(mut visit: Visit, options: &Options, hosts: &PageHosts) -> Visit {
     let mut note = |text: &str| visit.notes.push(text.to_owned());
     if is_root() {
         note("the browser ran as root, and so without its sandbox (--no-sandbox)");
@@ -111,7 +111,7 @@ fn noted(mut visit: Visit, options: &Options, hosts: &PageHosts) -> Visit {
 const NETWORK_CHANGED: &str = "ERR_NETWORK_CHANGED";
 /// How many runs are made again for it.
 const CHANGES_MAX: usize = 5;
-/// How long a browser may take to end after it was asked to.
+/// Longest wait for the browser to exit after the command to close.
 const CLOSING_MAX: Duration = Duration::from_secs(5);
 
 #[cfg(test)]

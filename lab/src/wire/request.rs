@@ -19,7 +19,7 @@ pub(super) fn request(url: &Url, kind: Kind, protocol: Protocol) -> Request {
 }
 
 /// The fields of a request as a reader expects them, without those that only name its target.
-pub(super) fn shown(request: &Request) -> Vec<(String, String)> {
+pub(super) fn request_fields(request: &Request) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields = request
         .fields
@@ -51,7 +51,7 @@ fn urgency(kind: Kind) -> &'static str {
     }
 }
 
-/// The order in which resources that wait are asked for: lower ones first.
+/// Returns the priority of waiting resources: lower ones are requested first.
 pub(super) fn rank(kind: Kind) -> u8 {
     match kind {
         Kind::Document => 0,
@@ -64,7 +64,7 @@ pub(super) fn rank(kind: Kind) -> u8 {
     }
 }
 
-/// Who asks.
+/// The field `User-Agent`.
 const USER_AGENT: &str = concat!("firstbyte-waterfall/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]
@@ -75,7 +75,7 @@ mod tests {
     fn requests_are_those_of_their_kind_and_protocol() {
         let url = Url::parse("https://h/a").expect("a URL");
         let value = |kind, protocol, name: &str| {
-            let fields = shown(&request(&url, kind, protocol));
+            let fields = request_fields(&request(&url, kind, protocol));
             let mut found = fields.iter().filter(|(other, _)| other == name);
             let first = found.next().map(|(_, value)| value.clone());
             assert!(found.next().is_none(), "{name} once");

@@ -33,7 +33,7 @@ pub(super) fn failures(
             condition.failure(&server.name, value(condition.figure(), server, runs))
         }));
     }
-    // Few valid samples prove nothing, even if all of them are within the limit.
+    // Too few valid samples prove nothing, even if all of them are within the limit.
     if conditions.iter().any(is_of_times) {
         found.extend(report.void.iter().cloned());
     }

@@ -24,7 +24,7 @@ pub(super) fn job(options: &Options) -> Result<Job, String> {
         true => table(options)?,
         false => compared(options)?,
     };
-    // The same one twice finds out what the method calls different by chance.
+    // The same server twice shows differences that the method reports by chance.
     let names = servers.iter_mut().map(|server| &mut server.name);
     tell_apart(&mut names.collect::<Vec<_>>());
     let several = options.table || options.against.is_some();
@@ -42,10 +42,10 @@ pub(super) fn job(options: &Options) -> Result<Job, String> {
     })
 }
 
-/// All URLs that are requested.
+/// Returns all requested URLs.
 ///
 /// # Errors
-/// One of them is none.
+/// One of them is invalid.
 pub(super) fn urls(options: &Options) -> Result<Vec<Url>, String> {
     let words = options.urls.iter();
     let urls = words.flat_map(|word| match options.table {
@@ -83,7 +83,7 @@ fn compared(options: &Options) -> Result<Vec<Server>, String> {
     )?];
     if let Some(against) = &options.against {
         let mut others = vec![against.clone()];
-        // The other URLs are asked of it, too.
+        // The other paths are requested from it, too.
         others.extend(urls.iter().skip(1).map(|url| Url {
             path: url.path.clone(),
             ..against.clone()
@@ -99,7 +99,7 @@ fn compared(options: &Options) -> Result<Vec<Server>, String> {
     Ok(servers)
 }
 
-/// Rows of a table: of each server those whose URLs it has.
+/// Returns the rows of a table: one for each URL and protocol.
 fn table(options: &Options) -> Result<Vec<Server>, String> {
     let mut rows = Vec::new();
     for (number, text) in options.urls.iter().enumerate() {
@@ -140,7 +140,7 @@ fn server(
     let tls = match first.tls {
         false => None,
         true => {
-            // SPDY is measured only where it is asked for: no client of today would choose it.
+            // SPDY is measured only on request: no current client would choose it.
             let offered = match &protocol {
                 Some(one) => std::slice::from_ref(one),
                 None => &[Protocol::H2, Protocol::H1],
@@ -215,7 +215,7 @@ fn ns(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// Runs of each server where several are compared.
+/// Runs of each server if several are compared.
 const SEVERAL_BLOCKS: usize = 10;
 /// Requests of a row of the table, as in the talk.
 const TABLE_REQUESTS: u64 = 50_000;

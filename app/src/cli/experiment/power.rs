@@ -142,7 +142,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     };
     let text = match options.json {
         true => json(&answer),
-        false => Ok(shown(&answer)),
+        false => Ok(render(&answer)),
     };
     status(NAME, text.and_then(|text| stdout::write(&text)))
 }
@@ -279,7 +279,7 @@ fn of_logs(options: &Options) -> Result<Summary, String> {
 }
 
 /// The answer for people, in 60 columns.
-fn shown(answer: &Answer) -> String {
+fn render(answer: &Answer) -> String {
     let mut text = format!(
         "To find a difference of {} % with a chance of {} %, at a\nlevel of {} %, coefficient of variation {:.2}",
         figure(answer.effect * 100.0),
@@ -373,7 +373,7 @@ mod tests {
             found.methods[0].days,
             Some((2.0 * fixed as f64 / 10_000.0).ceil())
         );
-        let text = shown(&found);
+        let text = render(&found);
         assert!(
             text.contains(&fixed.to_string()) && text.contains("0.6 %"),
             "{text}"
@@ -389,7 +389,7 @@ mod tests {
     fn large_numbers_stay_apart() {
         let line = "--effect 0.002% --users-per-day 10 --arms 1000 --correlation 0.55";
         let found = asked(line).expect("it is accepted");
-        let text = shown(&found);
+        let text = render(&found);
         let mut lines = text.lines().rev();
         for row in found.methods.iter().rev() {
             let numbers =

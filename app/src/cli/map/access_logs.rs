@@ -101,7 +101,7 @@ impl AccessLogs {
                 let mut found: Vec<Found> = Vec::new();
                 for log in logs.iter().filter(is_it) {
                     if !found.iter().any(|known| known.name == log.format) {
-                        found.push(self.found(log));
+                        found.push(self.format_of(log));
                     }
                 }
                 if !found.is_empty() {
@@ -115,7 +115,7 @@ impl AccessLogs {
         ))
     }
 
-    fn found(&self, log: &AccessLog) -> Found {
+    fn format_of(&self, log: &AccessLog) -> Found {
         Found {
             name: log.format.clone(),
             format: self.formats.get(&log.format).cloned(),

@@ -34,11 +34,11 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
     }
     text.push_str(&format!(
         "late: median {}, 99% within {}, worst {}; {} packets by more than {}{}\n",
-        shown(lateness.median),
-        shown(lateness.p99),
-        shown(lateness.worst),
+        duration_text(lateness.median),
+        duration_text(lateness.p99),
+        duration_text(lateness.worst),
         lateness.late,
-        shown(LATE_THRESHOLD),
+        duration_text(LATE_THRESHOLD),
         lateness.remarks()
     ));
     text
@@ -61,7 +61,7 @@ fn way_text(name: &str, way: &DirectionCounters) -> String {
 }
 
 /// Milliseconds.
-fn shown(time: Duration) -> String {
+fn duration_text(time: Duration) -> String {
     format!("{:.2} ms", time.as_secs_f64() * 1e3)
 }
 

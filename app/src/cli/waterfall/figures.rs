@@ -46,7 +46,7 @@ pub(super) fn kept(conditions: &[Condition], visits: &Visits) -> Result<(), Stri
     }
 }
 
-/// The mean over the runs, all of which have the figure.
+/// Returns the mean over the runs; `None` unless all of them have the figure.
 fn value(figure: &Figure, runs: &Runs<'_>) -> Option<f64> {
     let count = runs.all().len();
     let values: Vec<f64> = match figure {

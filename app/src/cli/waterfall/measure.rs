@@ -87,7 +87,7 @@ pub(super) fn measure(
     entered.unwrap_or_else(|error| show(Err(no_link(error))))
 }
 
-/// The link that is asked for; packets are written by one that adds no delay where none is.
+/// Returns the requested link. If only a capture is requested, it is a link without delay.
 fn spec(options: &Options) -> Option<Spec> {
     let Some(pcap) = &options.pcap else {
         return options.via.clone();
@@ -114,7 +114,7 @@ fn visits(options: &Options, url: &Url, link: Option<(&Inside, bool)>) -> Result
     };
     let mut visits = Visits::of_runs(runs);
     if let Some((inside, has_name)) = link {
-        visits.note(&conditions(inside, began, has_name));
+        visits.add_note(&conditions(inside, began, has_name));
         evidence::add(&mut visits, inside, keys(options).as_deref());
     }
     Ok(visits)
@@ -162,7 +162,7 @@ fn by_wire(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, 
     Ok(runs)
 }
 
-/// The file of secrets, new and empty, where there is to be one.
+/// Creates the requested file for TLS secrets.
 fn key_log(options: &Options) -> Result<Option<KeyLog>, String> {
     let made = keys(options).map(|path| {
         let made = KeyLog::create(&path);

@@ -157,9 +157,10 @@ impl Options {
         why.map_or(Ok(()), Err)
     }
 
-    /// Why a browser cannot speak the protocol that is asked for.
+    /// Returns why a browser cannot use the requested protocol.
     fn unspoken(&self, url: &Url) -> Option<String> {
-        // Nor can it be kept from taking HTTP/1.1 where a server offers nothing better: the picture says what was spoken.
+        // A browser cannot be kept from HTTP/1.1 either, if a server offers nothing else. The report has the protocol
+        // in use.
         match self.protocol? {
             _ if self.wire => None,
             Some(Protocol::H1) | None => None,

@@ -12,7 +12,7 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// The visits of an archive: of one page where it is named, else of the first page with resources and of all others of its URL,
+    /// Returns the visits of an archive: the wanted page, or the first page with resources and all others with its URL,
     /// which are its further runs and its warm view.
     ///
     /// # Errors
@@ -30,7 +30,7 @@ impl Visits {
         let is_cold = |visit: &Visit| visit.view == View::Cold;
         let (cold, warm): (Vec<Visit>, Vec<Visit>) = visits.into_iter().partition(is_cold);
         let (first, warm) = match cold.is_empty() {
-            // A warm view alone is what there is to show.
+            // A warm view alone is shown as the first view.
             true => (warm, cold),
             false => (cold, warm),
         };
@@ -46,7 +46,7 @@ impl Visits {
     }
 
     /// Adds a note to all visits.
-    pub(super) fn note(&mut self, note: &str) {
+    pub(super) fn add_note(&mut self, note: &str) {
         for visit in self.all_mut() {
             visit.notes.push(note.to_owned());
         }

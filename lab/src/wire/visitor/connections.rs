@@ -8,7 +8,7 @@ use crate::client::Protocol;
 use crate::fetch::{Core, Dial, Event, Failure, FailureCause};
 use crate::wire::hosts::Addresses;
 use crate::wire::options::MAX_CONNECTIONS;
-use crate::wire::request::{request, shown};
+use crate::wire::request::{request, request_fields};
 use crate::wire::row::Opening;
 
 impl Visitor<'_> {
@@ -145,13 +145,13 @@ impl Visitor<'_> {
         resource.connection = Some(number as u64);
         resource.remote = Some(carrier.remote.to_string());
         resource.protocol = String::from_utf8_lossy(protocol.alpn()).into_owned();
-        resource.request_fields = shown(&request);
+        resource.request_fields = request_fields(&request);
         core.request(row_number, &request);
         core.flush(&mut self.buffer);
         self.take_events(number);
     }
 
-    /// Lets a connection do what it can.
+    /// Does all possible work on a connection.
     pub(super) fn turn(&mut self, number: usize, ready: Option<Ready>) {
         let Some(carrier) = self.carriers.get_mut(number) else {
             return;
@@ -165,7 +165,7 @@ impl Visitor<'_> {
         self.take_events(number);
     }
 
-    /// Takes what has happened on a connection.
+    /// Handles the events of a connection.
     pub(super) fn take_events(&mut self, number: usize) {
         let place = self.carriers[number].host;
         while let Some(event) = self.carriers[number].core.as_mut().and_then(Core::event) {
@@ -180,7 +180,8 @@ impl Visitor<'_> {
                 Event::Closed(failure) => {
                     self.retire(number);
                     let is_wanted = !self.hosts.all[place].waiting.is_empty();
-                    // A connection that was of no use is not simply tried again: a server may close all of them so.
+                    // A connection that carried no request counts as not opened: a server may close all of them like
+                    // this.
                     if self.carriers[number].used == 0 && is_wanted {
                         let why = "the server closed the connection before a request";
                         let failure =
@@ -196,7 +197,7 @@ impl Visitor<'_> {
         let closing = carrier.core.as_ref();
         let closing = closing.filter(|core| carrier.was_open && !core.is_open());
         if let Some(in_progress) = closing.map(Core::in_progress) {
-            // What is in progress goes on; what waits needs another connection.
+            // Requests in progress continue; waiting ones need another connection.
             self.hosts.all[place].release(number);
             if in_progress == 0 {
                 self.retire(number);

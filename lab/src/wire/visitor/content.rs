@@ -13,14 +13,14 @@ use crate::wire::row::Row;
 use crate::wire::scan::Found;
 
 impl Visitor<'_> {
-    /// Asks for the page.
+    /// Adds the request of the page.
     pub(super) fn want_page(&mut self) {
         let mut row = Row::new(self.options.url.clone(), Kind::Document, None, now_ns());
         row.is_page = true;
         self.add(row);
     }
 
-    /// Asks for a resource unless the page has named it before.
+    /// Adds the request of a resource unless it is known.
     fn want(&mut self, kind: Kind, base: &Url, reference: &str, from: usize, depth: usize) {
         let Ok(url) = base.join(reference) else {
             // Other schemes are no requests: `data:`, `blob:`, `javascript:`.
@@ -55,7 +55,7 @@ impl Visitor<'_> {
         self.left += 1;
     }
 
-    /// Adds a resource that is in the cache, and what it names.
+    /// Adds a resource from the cache, and the resources named in it.
     fn add_stored(&mut self, mut row: Row, stored: &Stored) {
         let (number, wanted_ns) = (self.rows.len(), row.wanted_ns);
         let mut resource = stored.resource.clone();
@@ -92,7 +92,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Asks for what a document has named.
+    /// Requests the resources named in a document.
     fn take_found(&mut self, number: usize, found: Vec<Found>) {
         for found in found {
             let row = &mut self.rows[number];
@@ -117,7 +117,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Asks for what a style sheet names, once it is complete.
+    /// Requests the resources named in a style sheet, once it is complete.
     fn take_style(&mut self, number: usize, content: &[u8]) {
         let row = &self.rows[number];
         if !row.is_style() || row.depth >= MAX_IMPORTS {
@@ -146,7 +146,7 @@ impl Visitor<'_> {
         }
     }
 
-    /// Asks for what a response points to in place of itself.
+    /// Requests the target of a redirect.
     fn redirect(&mut self, number: usize, location: &str) {
         let row = &mut self.rows[number];
         let target = match row.url.join(location) {
@@ -165,14 +165,14 @@ impl Visitor<'_> {
         next.depth = row.depth;
         next.is_page = row.is_page;
         let is_known = self.known.contains_key(&next.resource.url);
-        // A page may lead back to itself by way of another; what it names is not asked for twice.
+        // The page may be redirected back to itself. Known targets of other resources are not requested again.
         if self.over.is_none() && self.rows.len() < MAX_RESOURCES && (next.is_page || !is_known) {
             self.add(next);
         }
     }
 
-    /// A request has failed: where it was not begun, or its connection was closed before there was an answer, another may have
-    /// one.
+    /// Handles a failed request. If the server did not process it, or its connection was closed before a response, it
+    /// may be sent again.
     pub(super) fn failed(&mut self, number: usize, failure: &Failure) {
         let row = &mut self.rows[number];
         let may_be_repeated = match failure.cause {

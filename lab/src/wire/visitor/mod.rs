@@ -1,4 +1,4 @@
-//! One visit: what is wanted, what has come of it, and the loop that drives it.
+//! One visit: its resources, their state, and the loop that drives them.
 
 mod connections;
 mod content;
@@ -34,7 +34,7 @@ pub(super) struct Visitor<'a> {
     /// Carriers that are not over.
     open: usize,
     rows: Vec<Row>,
-    /// Rows by URL: nothing is asked for twice.
+    /// Rows by URL, so that no URL is requested twice.
     known: HashMap<String, usize>,
     /// Rows that are not done.
     left: usize,
@@ -44,12 +44,12 @@ pub(super) struct Visitor<'a> {
     /// Resources beyond the limit.
     left_out: usize,
     received_bytes: u64,
-    /// Why nothing more is asked for.
+    /// The reason for the end of requests.
     over: Option<Failure>,
     buffer: Vec<u8>,
 }
 
-/// A connection and what it is used for.
+/// A connection and its use.
 struct Carrier {
     /// `None` once it is over.
     core: Option<Core>,
@@ -73,7 +73,7 @@ impl<'a> Visitor<'a> {
         poller
             .add(&*waker, WAKER, Interest::Readable)
             .map_err(broken)?;
-        // Before the clock starts: what is set up here is no time of the server.
+        // Setup before the clock starts is not part of the time of the server.
         tls_options(options, kept).prepare()?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let view = if kept.visits == 0 {
@@ -174,7 +174,7 @@ impl<'a> Visitor<'a> {
         }
     }
 
-    /// Ends the visit: what is not complete has failed.
+    /// Ends the visit: incomplete resources have failed.
     fn end(&mut self, failure: Failure) {
         let now = now_ns();
         self.over = Some(failure.clone());

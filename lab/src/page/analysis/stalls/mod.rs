@@ -43,7 +43,7 @@ pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
         let long = gaps.filter(|gap| gap.length_ms() >= PAUSE_LEAST_MS);
         let small = long.filter(|gap| gap.rest_bytes <= REST_BYTES_MAX);
         let judged = small.filter_map(|gap| {
-            let cause = evidence.judge(&response, &gap)?;
+            let cause = evidence.cause_of(&response, &gap)?;
             Some(Stall { cause, ..gap })
         });
         found.extend(judged);
@@ -96,7 +96,7 @@ struct Evidence<'v> {
 
 impl Evidence<'_> {
     /// The cause of a pause; `None` if it proves nothing, or is one of the stalls that packets name.
-    fn judge(&self, response: &Response<'_>, gap: &Stall) -> Option<StallCause> {
+    fn cause_of(&self, response: &Response<'_>, gap: &Stall) -> Option<StallCause> {
         let packets = self.packets.as_ref();
         let is_named = packets.is_some_and(|packets| packets.is_named(gap));
         if is_named || self.traffic.is_busy(response.resource, gap) {

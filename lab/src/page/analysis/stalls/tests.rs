@@ -232,7 +232,7 @@ fn a_connection_that_carries_another_response_does_not_stall() {
     let other = |connection| response("http://a.test/b", connection, &[(200.0, 50_000)]);
     assert_eq!(found(vec![slow(), other(1)], Some(50.0)), []);
     assert_eq!(found(vec![slow(), other(2)], Some(50.0)).len(), 1);
-    // Without its pieces, nobody knows when the other response came.
+    // Without its pieces, the arrival of the other response is unknown.
     let unseen = |from: f64, to: f64| {
         let mut other = other(1);
         other.pieces.clear();
@@ -359,7 +359,7 @@ fn recorded(before: u64) -> Vec<Stall> {
     found(RECORDED.iter().map(one).collect(), Some(0.3))
 }
 
-/// Nineteen pauses of these were reported as stalls, six of them as delayed acknowledgements.
+/// Nineteen of these pauses were reported as stalls, six as delayed acknowledgements.
 #[test]
 fn a_recorded_page_of_small_images_has_no_stall() {
     assert_eq!(recorded(0), []);

@@ -111,9 +111,9 @@ impl Traffic {
         })
     }
 
-    /// Returns whether another response paused with this one for half of its length or longer. Then the receiver or the machine
-    /// was busy, or the network was at rest. A browser goes on with its responses one by one; other receivers read all of them
-    /// within [`RESUMED_MS`].
+    /// Returns whether another response paused with this one for at least half of its length. Then the receiver or the
+    /// machine was busy, or the network was idle. A browser continues its responses one by one; other receivers read
+    /// all of them within [`RESUMED_MS`].
     pub(super) fn is_shared(&self, pause: &Stall, by_browser: bool) -> bool {
         let (first_ms, last_ms) = match by_browser {
             true => (pause.from_ms, f64::INFINITY),
@@ -147,5 +147,5 @@ fn joined(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
 const TOGETHER_MS: f64 = 1.0;
 /// Most time between the ends of pauses with one cause, ms.
 pub(super) const RESUMED_MS: f64 = 30.0;
-/// Maximum number of moments read for a pause. It bounds the work for a file with a million of them.
+/// Maximum number of moments read for a pause. It bounds the work for a file with a million moments.
 const LOOKED_AT_MAX: usize = 1000;
