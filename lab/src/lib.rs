@@ -1,8 +1,8 @@
-//! The lab: loads servers and reports what it measured.
+//! The lab: loads servers and reports the measured figures.
 //!
-//! The engines in the client role and system calls; nothing here is part of a server. A [`load::Job`] is asked for and
-//! [`load::bench`] returns what was measured; a [`report::Report`] of it says how many measurements a figure stands on, how
-//! sure it is, and under which conditions it was taken.
+//! It uses the engines in the client role and system calls; no part of a server is here. [`load::bench`] runs a
+//! [`load::Job`] and returns measurements. A [`report::Report`] of them has for each figure the number of measurements,
+//! its interval, and the conditions of the run.
 //!
 //! Source: docs/lab.md.
 #![forbid(unsafe_code)]

@@ -17,7 +17,7 @@ use lab::experiment::{Options, analysis};
 use lab::web::experiment_page;
 use store::Sqlite;
 
-/// Asserts that the judge finds no fault with pages.
+/// Asserts that the checker finds no fault in the pages.
 #[track_caller]
 fn judge(site: &Dashboard, browser: &std::path::Path, dir: &TempDir, pages: &[&str]) {
     let base = site.url("");

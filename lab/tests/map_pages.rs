@@ -5,7 +5,7 @@ use firstbyte_tests::TempDir;
 use firstbyte_tests::judge::{browser, judge};
 use lab::map::{Options, RttMap, html, svg};
 
-/// A map with countries of all classes, some of them small, some with few samples.
+/// A map with countries of all classes, including small ones and ones with few samples.
 fn map() -> RttMap {
     let mut map = RttMap::default();
     let all = [

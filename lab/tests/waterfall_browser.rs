@@ -1,8 +1,8 @@
-//! Pages of a real server in real Chromium: what is recorded is what the server sent, when the browser's own trace has it,
-//! and nothing is left behind.
+//! Pages of a real server in real Chromium: the record contains the responses of the server at the times of the
+//! browser's own trace, and no process or file remains.
 //!
-//! `.ci/setup` installs Chromium. Where there is none these tests are skipped, and say so; with `CI=true` that is a failure.
-//! One visit at a time: a machine whose processors are all busy would show nothing but that.
+//! `.ci/setup` installs Chromium. Without it these tests are skipped with a message; with `CI=true` that is a failure.
+//! Visits run one at a time: on a machine with busy CPUs they would only measure the load.
 
 mod browser;
 
@@ -115,7 +115,7 @@ fn check_site(site: &Site, visit: &Visit, base: &str, protocol: &str) {
         style.content_bytes > style.body_bytes,
         "it was compressed: {style:?}"
     );
-    // Asked for again by a redirect: at the same place as the first.
+    // A redirect requests it again: its place is that of the first request.
     let place = |path: &str| {
         visit
             .resources
@@ -279,7 +279,7 @@ fn pieces_are_when_the_server_sent_them() {
     );
 }
 
-/// Times of each request in the browser's trace: when it was asked for, its first byte and its end, ms of the clock.
+/// Returns the times of each request in the browser's trace: request, first byte and end, ms of the clock.
 fn traced(trace: &Value) -> BTreeMap<String, [Option<f64>; 3]> {
     let mut urls: BTreeMap<String, String> = BTreeMap::new();
     let mut first_ts: BTreeMap<String, f64> = BTreeMap::new();
@@ -302,7 +302,7 @@ fn traced(trace: &Value) -> BTreeMap<String, [Option<f64>; 3]> {
         let Some(url) = event["args"]["data"]["url"].as_str() else {
             continue;
         };
-        // What a redirect leads to has its number.
+        // The target of a redirect has the id of the redirected request.
         let is_first = urls.insert(id, url.to_owned()).is_none();
         found.entry(url.to_owned()).or_default()[0] = Some(if is_first { first } else { at });
     }
@@ -343,7 +343,7 @@ fn times_agree_with_the_browsers_own_trace() {
     let text = fs::read(site.server.path("trace.json")).expect("it was written");
     let trace: Value = serde_json::from_slice(&text).expect("JSON");
     let times = traced(&trace);
-    // By the first byte of the document, of which there is one reading of the clock.
+    // Both clocks have the same reading for the first byte of the document.
     let first_byte = times[&found.url][1].expect("the document has come");
     let origin = first_byte - found.resources[0].first_byte_ms();
     let mut compared = 0;
@@ -351,7 +351,7 @@ fn times_agree_with_the_browsers_own_trace() {
         let Some([start, first, end]) = times.get(&one.url) else {
             continue;
         };
-        // What is redirected or refused has no response in the trace.
+        // A redirected or refused request has no response in the trace.
         let own = [
             (*start, one.start_ms),
             (*first, one.first_byte_ms()),

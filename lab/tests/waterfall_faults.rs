@@ -1,8 +1,7 @@
-//! Visits that go wrong: pages that hang, servers that are none, browsers that end; and what is left of each, which is nothing.
+//! Visits that fail: pages that hang, invalid servers, browsers that exit; none leaves a process or a file.
 //!
-//! Every visit is made by a process of its own whose temporary directory is a test's: so it is seen what a visit has left
-//! there, and which processes of the machine belong to it. No test looks at times that a busy machine changes, so that visits
-//! go side by side.
+//! Each visit runs in a process of its own with a temporary directory of its own, so that its files and processes are
+//! known. No test checks times that a busy machine changes, so visits run concurrently.
 
 mod browser;
 
@@ -27,7 +26,7 @@ const ASKED: &str = "FIRSTBYTE_TEST_VISIT";
 /// How its lines begin.
 const TOLD: &str = "visit: ";
 
-/// A visit that another test asked this process for.
+/// Runs a visit for another test, which starts this process.
 #[test]
 fn asked_for_by_another_test() {
     let Ok(asked) = std::env::var(ASKED) else {
@@ -88,7 +87,7 @@ impl Visiting {
         }
     }
 
-    /// Waits until the page was asked for.
+    /// Waits for the request of the page.
     fn begun(&mut self) {
         let told = self.lines.next().expect("it tells of its begin");
         assert_eq!(told, json!({"begun": true}));

@@ -114,7 +114,7 @@ impl<'a, 'p> Devtools<'a, 'p> {
 
 /// The error of visits that were ended by their caller.
 pub(super) const INTERRUPTED: &str = "interrupted";
-/// How often the caller is asked whether to go on, at least.
+/// Longest time between two calls of the caller's `progress` during a wait.
 const LOOK: Duration = Duration::from_millis(50);
 /// The most events that wait while a response does.
 const WAITING_MAX: usize = 100_000;

@@ -1,6 +1,6 @@
-//! Parameters of the events that are read, with the protocol's names; what they have besides is left out.
+//! Parameters of the events that this client reads, with the names of the protocol. Other parameters are ignored.
 //!
-//! Times are seconds of the monotonic clock, those of a [`Timing`] milliseconds from its `request_time`.
+//! Times are seconds of the monotonic clock. Times of a [`Timing`] are milliseconds since its `request_time`.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -47,7 +47,7 @@ pub(super) struct Initiator {
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Stack {
     pub(super) call_frames: Vec<CallFrame>,
-    /// Where what runs was begun.
+    /// Stack of the code that scheduled this code.
     pub(super) parent: Option<Box<Self>>,
 }
 
@@ -86,7 +86,7 @@ pub(super) struct Response {
     pub(super) protocol: String,
 }
 
-/// Times of a request in the network process, ms from `request_time`; negative where there was none.
+/// Times of a request in the network process, ms from `request_time`; negative for a phase that did not take place.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Timing {

@@ -1,4 +1,4 @@
-//! Fields of requests and responses, from what the browser has of them.
+//! Header fields of requests and responses, as the browser reports them.
 
 use serde_json::Value;
 
@@ -37,7 +37,7 @@ fn bounded(fields: impl Iterator<Item = (String, String)>) -> Vec<(String, Strin
     fields.take_while(fits).collect()
 }
 
-/// How many bytes of the fields of a head are kept: twice what Chromium takes of a response of HTTP/1.
+/// Limit of the kept fields of one head, bytes: twice the limit of Chromium for an HTTP/1 response.
 pub(super) const FIELDS_BYTES_MAX: usize = 512 << 10;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Where the browser is.
+//! Finds the program of the browser.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -83,14 +83,14 @@ const FLAGS: &[&str] = &[
     // Programs and files besides it.
     "--disable-breakpad",
     "--password-store=basic",
-    // Where there is a GPU it differs from machine to machine; where there is none, looking for it takes time.
+    // GPUs differ from machine to machine. Without one, the search for it takes time.
     "--disable-gpu",
     // Shared memory of containers is small; without it the browser uses files.
     "--disable-dev-shm-usage",
     "--hide-scrollbars",
     "--window-size=1280,800",
     "--mute-audio",
-    // What is not in front would be slowed down.
+    // Chromium slows down pages in the background.
     "--disable-background-timer-throttling",
     "--disable-backgrounding-occluded-windows",
     "--disable-renderer-backgrounding",

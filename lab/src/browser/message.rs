@@ -5,7 +5,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// A message from the browser: a response where it has a number, else an event.
+/// A message from the browser: a response if it has an `id`, else an event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct Message {
@@ -47,7 +47,7 @@ pub(super) struct Messages {
 }
 
 impl Messages {
-    /// Adds what was read.
+    /// Adds bytes from the pipe.
     ///
     /// # Errors
     /// A message is longer than [`MESSAGE_BYTES_MAX`].

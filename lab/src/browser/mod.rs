@@ -1,20 +1,21 @@
-//! Real Chromium visits a page: a thin client of the DevTools protocol, and what it saw as a [`Visit`].
+//! Visits of a page by Chromium: a small client of the DevTools protocol that returns a [`Visit`].
 //!
-//! Commands and events are JSON between two pipes (`--remote-debugging-pipe`): no port that others could connect to, no
-//! WebSocket, and the end of the browser is the end of the pipe. A browser is started for each view, in a directory that
-//! holds its profile, home and temporary files and is removed with it. A cold view has a new profile; a warm one is the next
-//! browser's in the same profile, so that it finds what caches on the disk have kept, and neither connections nor TLS sessions.
+//! Commands and events are JSON on two pipes (`--remote-debugging-pipe`). So there is no port for others to connect to
+//! and no WebSocket, and a closed pipe is the end of the browser. Each view starts a browser in a directory of its own
+//! with profile, home and temporary files. The directory is removed afterwards. A cold view has a new profile. A warm
+//! view is a new browser in the profile of the cold one: it finds the disk cache, but neither connections nor TLS
+//! sessions.
 //!
-//! The browser is a child of the thread that calls [`visits`]: it is in that thread's network namespace, and the kernel
-//! kills it when the thread ends. So a page is visited through an emulated link by calling [`visits`] on a thread that has
-//! entered the link's network.
+//! The browser is a child of the thread that calls [`visits`]. It is in the network namespace of that thread, and the
+//! kernel kills it if the thread ends. To visit a page through an emulated link, call [`visits`] on a thread that has
+//! entered the network of the link.
 //!
-//! The browser connects to nobody for itself: its vendor's hosts have no address unless the page uses them (`vendor`), and
-//! switches turn its services off (`flags`).
+//! The browser makes no requests of its own: hosts of its vendor do not resolve unless the page uses them (`vendor`),
+//! and switches disable its services (`flags`).
 //!
-//! Times are Chromium's own, of its network process where it has them: the monotonic clock, from when the document was asked
-//! for. Its predictor, which opens connections before a request needs one, is off, because connections that were opened ahead
-//! show no phases of their own.
+//! Times are those of Chromium's network process if it reports them, on the monotonic clock from the request of the
+//! document. Predictions are off, because a connection that was opened ahead of its request has no phases in the
+//! request.
 //!
 //! Source: <https://chromedevtools.github.io/devtools-protocol/>.
 

@@ -68,7 +68,7 @@ impl Options {
         }
     }
 
-    /// Checks what a browser would take in another way, or not at all.
+    /// Rejects options that a browser would refuse or interpret differently.
     pub(super) fn check(&self) -> Result<(), String> {
         Url::parse(&self.url)?;
         if self.runs == 0 || self.runs > RUNS_MAX {

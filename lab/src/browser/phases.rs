@@ -6,7 +6,7 @@ use crate::page::Phases;
 /// When a request began and ended, and how far it came; seconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course<'a> {
-    /// When the page asked.
+    /// When the page made the request.
     pub(super) start: f64,
     /// When the last byte came, or when it failed or the view ended.
     pub(super) end: f64,
@@ -51,7 +51,7 @@ pub(super) fn phases(course: Course<'_>) -> Phases {
     }
     let mut known = Known::of(timing);
     if known.sum() > all - receive + ROUNDING_MS {
-        // The connection was begun before the page asked: its phases are not this request's.
+        // The connection was begun before this request, so its phases belong to another one.
         (known.dns, known.connect, known.tls) = (None, None, None);
     }
     Phases {
@@ -262,7 +262,7 @@ mod tests {
         seen.from_cache = true;
         let expected = [None, None, None, None, None, Some(80.0), Some(120.0)];
         assert_about(phases(seen), expected);
-        // Seen after the end, as what came in one piece may be.
+        // The page may see a response after its end if it came in one piece.
         (seen.from_cache, seen.answered) = (false, Some(101.0));
         let expected = [Some(50.0), None, None, None, None, Some(150.0), Some(0.0)];
         assert_about(phases(seen), expected);

@@ -1,7 +1,8 @@
 //! The browser's processes, from their start to the end of all of them.
 //!
-//! The first one leads a process group that its children join; two that watch for crashes leave the group. All of them
-//! have the path of the browser's own directory among their arguments, which nothing else has: by that they are known.
+//! The first process leads a process group that its children join. Two crash handlers leave the group. All processes
+//! have the path of the browser's own directory in their arguments, and no other process has it, so they are found by
+//! it.
 
 use std::fs;
 use std::io;
@@ -62,14 +63,14 @@ impl<'a> Process<'a> {
         Ok((process, pipe))
     }
 
-    /// Waits for the browser to end of its own accord, `limit` at most, then ends what is left of it.
+    /// Waits at most `limit` for the browser to exit, then kills its remaining processes.
     pub(super) fn end(&mut self, limit: Duration) {
         if self.has_ended {
             return;
         }
         self.has_ended = true;
         until(limit, || self.is_over());
-        // The number of the group is the first process's, which is not reaped before: nobody else can have it yet.
+        // The id of the group is the pid of the first process. The kernel cannot reuse it before the process is reaped.
         let _ = process::kill_group(self.child.id(), signal::KILL);
         let _ = self.child.wait();
         let own = self.profile.path();

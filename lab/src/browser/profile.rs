@@ -100,7 +100,7 @@ fn directory(path: &Path) -> io::Result<()> {
 
 const HOME: &str = "home";
 const TEMPORARY: &str = "tmp";
-/// Where users of Chromium on Linux keep authorities of their own, below the home directory.
+/// Directory with the user's own certificate authorities for Chromium on Linux, below the home directory.
 const AUTHORITIES: &str = ".pki";
 /// A socket's path has 107 bytes: ours and the browser's names need 75.
 const BASE_BYTES_MAX: usize = 32;

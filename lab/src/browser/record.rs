@@ -65,7 +65,8 @@ impl Record {
         self.network.open()
     }
 
-    /// The URL of the document, or of what it was redirected to, which there is no response to; `url` where none was asked for.
+    /// Returns the URL of a document without a response, after its redirects. Returns `url` if no document was
+    /// requested.
     pub(super) fn unanswered<'a>(&'a self, url: &'a str) -> Option<&'a str> {
         match &self.network.document {
             Some(_) => self.network.unanswered_document(),
@@ -181,7 +182,7 @@ impl Record {
     }
 }
 
-/// Pictures from the start on; the last one before it is what was shown at the start.
+/// Returns the pictures from the start of the visit. The last picture before the start becomes the first, at 0 ms.
 fn filmstrip(frames: Vec<(f64, Vec<u8>)>, start_unix: f64) -> Vec<Frame> {
     let mut strip: Vec<Frame> = Vec::new();
     for (at, jpeg) in frames {
@@ -194,8 +195,9 @@ fn filmstrip(frames: Vec<(f64, Vec<u8>)>, start_unix: f64) -> Vec<Frame> {
     strip
 }
 
-/// The time of the first TCP handshake with the page's server: one round trip and what both ends add. The least time is not
-/// one: Chromium shortens the handshake of a request that takes over a connection which is being opened already.
+/// Returns the duration of the first TCP handshake with the server of the page: a round trip and the time of both ends.
+/// The shortest handshake would be wrong: a request may take over a connection that is being opened, and then Chromium
+/// reports a part of the handshake.
 fn round_trip_ms(visit: &Visit) -> Option<f64> {
     let server = visit.resources.first()?.remote.as_ref();
     let of_server = visit

@@ -1,6 +1,7 @@
 //! Events of the network become the resources of a page.
 //!
-//! Memory is bounded: requests past [`RESOURCES_MAX`], and those for whose text no room is left, are counted alone.
+//! Memory is bounded: requests past [`RESOURCES_MAX`] and requests past [`TEXT_BYTES_MAX`] bytes of text are only
+//! counted.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -29,12 +30,12 @@ pub(super) struct Recorder {
     pub(super) document: Option<Document>,
 }
 
-/// The document, which the first request asked for.
+/// The document: the first request of the visit.
 #[derive(Clone, Debug)]
 pub(super) struct Document {
     id: String,
     pub(super) frame: String,
-    /// When it was asked for: seconds of the monotonic clock, and since 1970.
+    /// When it was requested: seconds of the monotonic clock, and since 1970.
     pub(super) start: f64,
     pub(super) start_unix: f64,
 }
@@ -44,7 +45,7 @@ pub(super) struct Document {
 struct Extra {
     requests: VecDeque<RequestExtraInfo>,
     responses: VecDeque<ResponseExtraInfo>,
-    /// Requests of this number, and which of them it describes.
+    /// Places of the requests with this id that these events describe.
     hops: Vec<usize>,
 }
 
@@ -61,7 +62,7 @@ impl Recorder {
 
     pub(super) fn request_will_be_sent(&mut self, event: RequestWillBeSent) {
         let url = without_fragment(&event.request.url);
-        // What needs no network: data, blobs, the browser's own pages.
+        // URLs that need no network: data, blobs, pages of the browser.
         if !url.starts_with("http://") && !url.starts_with("https://") {
             return;
         }
@@ -89,7 +90,8 @@ impl Recorder {
         self.text_bytes += bytes;
         let place = self.hops.len();
         let found = request::initiator(&event.initiator, &self.by_id, &self.by_url);
-        // Scripts go by the URL that the page named; it is what that led to that asks.
+        // The browser reports the URL that the page contains. If that was redirected, the initiator is the last request
+        // of the chain.
         let found = found.map(|asked| self.led_to(asked));
         if let Some(last) = last {
             self.hops[last].next = Some(place);
@@ -101,7 +103,7 @@ impl Recorder {
             start: event.timestamp,
             request_fields,
             priority: event.request.initial_priority,
-            // What a redirect asks for, it asks for itself.
+            // The initiator of a redirected request is the request before it.
             initiator: last.or(found),
             ..Hop::default()
         });
@@ -181,7 +183,7 @@ impl Recorder {
         }
     }
 
-    /// Where what the network process says is kept, if there is room.
+    /// Returns the place for events of the network process about a request; `None` at the limit of memory.
     fn extra_of(&mut self, id: &str, bytes: usize) -> Option<&mut Extra> {
         if self.text_bytes + bytes > TEXT_BYTES_MAX {
             return None;
@@ -219,7 +221,7 @@ impl Recorder {
         if let Some(hop) = self.end(&event.request_id, event.timestamp) {
             let blocked = event.blocked_reason.as_ref();
             let blocked = blocked.map(|why| format!("blocked: {why}"));
-            // Of what is blocked before it is sent there may be no error of the network.
+            // A request that was blocked before it was sent may have no error text.
             hop.error = Some(match (event.error_text.as_str(), blocked) {
                 (error, None) => error.to_owned(),
                 ("", Some(blocked)) => blocked,
@@ -246,7 +248,7 @@ impl Recorder {
         self.document.as_ref().is_some_and(|one| one.id == id)
     }
 
-    /// The URL of the document, where no response has come.
+    /// Returns the URL of the document if it has no response.
     pub(super) fn unanswered_document(&self) -> Option<&str> {
         let hop = self.document_hop()?;
         hop.response.is_none().then_some(&hop.url)
@@ -258,7 +260,7 @@ impl Recorder {
         phases::first_byte(timing)
     }
 
-    /// The error of the document, where it did not come whole.
+    /// Returns the error of the document if it is incomplete.
     pub(super) fn document_error(&self) -> Option<&str> {
         self.document_hop()?.error.as_deref()
     }
@@ -268,7 +270,7 @@ impl Recorder {
         for extra in self.extra.values_mut() {
             for place in &extra.hops {
                 let hop = &mut self.hops[*place];
-                // Without a response, nobody says whether there is more to know of it.
+                // Without a response, the browser does not report whether such events exist.
                 if hop.has_extra_info || hop.response.is_none() {
                     hop.add_extra_info(extra.requests.pop_front(), extra.responses.pop_front());
                 }

@@ -1,4 +1,4 @@
-//! Sequences of events, as browsers send them, and what they are in the end.
+//! Sequences of events as browsers send them, and the recorded visits.
 
 use super::super::record::read;
 use super::*;

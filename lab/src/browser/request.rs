@@ -23,7 +23,7 @@ pub(super) struct Hop {
     pub(super) requested: Option<f64>,
     pub(super) response: Option<Response>,
     pub(super) response_fields: Vec<(String, String)>,
-    /// The status that came, where the page saw that of a cached response.
+    /// Status from the network if the page saw the status of a cached response.
     pub(super) status: Option<u16>,
     /// Whether events of the network process describe it as well.
     pub(super) has_extra_info: bool,
@@ -32,7 +32,7 @@ pub(super) struct Hop {
     pub(super) end: Option<f64>,
     /// All bytes that were received for it.
     pub(super) received_bytes: Option<f64>,
-    /// Bytes of the head, where it came as text.
+    /// Bytes of the head if it was received as text (HTTP/1).
     pub(super) head_text_bytes: Option<u64>,
     pub(super) is_redirect: bool,
     /// The place of the request that it was redirected to.
@@ -47,7 +47,7 @@ impl Hop {
     /// Whether it came from a cache without asking a server.
     fn is_from_cache(&self) -> bool {
         let cached = |response: &Response| response.from_disk_cache || response.from_prefetch_cache;
-        // Where the network process has more to say, the server was asked.
+        // Events of the network process mean that the request was sent to the server.
         let is_cached = self.response.as_ref().is_some_and(cached);
         self.is_from_memory || is_cached && !self.has_extra_info
     }
@@ -61,7 +61,7 @@ impl Hop {
         }
     }
 
-    /// Takes over what the network process has sent and received.
+    /// Adds the events of the network process: the fields and times of the request and the response on the wire.
     pub(super) fn add_extra_info(
         &mut self,
         request: Option<RequestExtraInfo>,
@@ -131,10 +131,10 @@ impl Hop {
         resource
     }
 
-    /// Bytes of head and body as they were transferred.
+    /// Returns the transferred bytes of head and body.
     ///
-    /// What the browser counts has the heads of frames in it, and may have a part of the body in the count of the head: so a
-    /// length that is known otherwise is taken.
+    /// The browser's count includes frame headers, and it may add a part of the body to the head. So a length from
+    /// another source has priority.
     fn bytes(&self, from_cache: bool) -> (Option<u64>, Option<u64>) {
         if from_cache {
             return (Some(0), Some(0));
@@ -161,7 +161,7 @@ impl Hop {
         (self.head_text_bytes.or(head), Some(body))
     }
 
-    /// The length of the body, where it follows from something else than the browser's count.
+    /// Returns the length of the body if it follows from the status, the method or a field.
     fn known_body_bytes(&self) -> Option<u64> {
         if self.status == Some(NOT_MODIFIED) || self.method == "HEAD" {
             return Some(0);
@@ -182,8 +182,8 @@ impl Hop {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
     }
 
-    /// Parts of the body as they were transferred: of coded ones only the decoded lengths are known, whose shares of the
-    /// transferred bytes these are.
+    /// Returns the parts of the body as they were transferred. For an encoded body the browser reports decoded lengths;
+    /// each part gets its share of the transferred bytes.
     fn pieces(&self, body_bytes: Option<u64>, (first, end): (f64, f64), origin: f64) -> Vec<Piece> {
         let decoded = self.content_bytes();
         let Some(transferred) = body_bytes.filter(|_| decoded > 0) else {
@@ -208,7 +208,7 @@ impl Hop {
 
 /// A status, which the protocol has as any number.
 pub(super) fn status(number: f64) -> u16 {
-    // Of numbers that are out of range the nearest; 0 of what is none.
+    // `as` saturates: a number out of range becomes the nearest `u16`, and NaN becomes 0.
     number as u16
 }
 
@@ -241,7 +241,7 @@ pub(super) fn kind(name: &str) -> Kind {
     }
 }
 
-/// The request that made the page ask: by its number, or the last one with the URL of what asked.
+/// Returns the place of the request that caused this one: by its id, or the last request with the URL of the script.
 pub(super) fn initiator(
     initiator: &Initiator,
     by_id: &HashMap<String, usize>,
@@ -270,7 +270,7 @@ pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or_default()
 }
 
-/// The status of a response whose body is in the cache (RFC 9110 section 15.4.5).
+/// Status of a response with its body in the cache (RFC 9110 section 15.4.5).
 const NOT_MODIFIED: u16 = 304;
 /// How many stacks that led to each other are looked through.
 const STACKS_MAX: usize = 8;

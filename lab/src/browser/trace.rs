@@ -43,7 +43,7 @@ pub(super) fn parameters(is_kept: bool) -> Value {
 }
 
 impl Trace {
-    /// A trace, written to a file where there is one.
+    /// Creates a trace, written to a file if `path` is set.
     ///
     /// # Errors
     /// The file cannot be written.

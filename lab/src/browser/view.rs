@@ -1,4 +1,4 @@
-//! One view of a page: the browser is asked for it, and what happens is recorded until the page is quiet.
+//! One view of a page: starts the navigation and records events until the page is quiet.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -133,7 +133,7 @@ impl View<'_, '_, '_> {
         Ok(())
     }
 
-    /// Records until the page is quiet; returns why it was not waited for longer, where that is worth a note.
+    /// Records until the page is quiet. Returns the reason for an earlier end if the report must mention it.
     fn watch(&mut self) -> Result<Option<String>, String> {
         let began = Instant::now();
         let limit = began + self.options.timeout;
@@ -169,10 +169,10 @@ impl View<'_, '_, '_> {
         }
     }
 
-    /// The note of a view whose time is up.
+    /// Returns the note of a view that reached its timeout.
     ///
     /// # Errors
-    /// There was no response: there is no page.
+    /// The document has no response.
     fn timed_out(&self, is_over: bool) -> Result<String, String> {
         let (open, seconds) = (self.record.open(), self.options.timeout.as_secs_f64());
         if let Some(url) = self.record.unanswered(&self.options.url) {
@@ -188,7 +188,7 @@ impl View<'_, '_, '_> {
         ))
     }
 
-    /// A note where requests were not over when the page was left.
+    /// Returns a note if requests were unfinished when the page was left.
     fn restless(&self, what: &Seen) -> Option<String> {
         let (open, seconds) = (self.record.open(), self.options.after_load.as_secs_f64());
         let event = match what {
@@ -257,7 +257,7 @@ impl View<'_, '_, '_> {
         }
     }
 
-    /// Whether the page's process is what ended the navigation, which is reported before the crash is.
+    /// Returns whether the navigation ended because the page's process crashed. The end is reported before the crash.
     fn has_crashed(&mut self) -> Result<bool, String> {
         let end = Instant::now() + CRASHING_MAX;
         while let Some(message) = self.devtools.next(end)? {
@@ -299,7 +299,7 @@ impl View<'_, '_, '_> {
         Some(title).filter(|title| !title.is_empty() && title.len() <= TITLE_BYTES_MAX)
     }
 
-    /// How many connections the page asks to be opened ahead; 0 where it does not say in time.
+    /// Returns the number of preconnect hints in the page; 0 if it does not respond in time.
     fn hints(&mut self) -> u64 {
         let count = json!({"expression": HINTS, "returnByValue": true});
         let session = Some(self.session.as_str());
@@ -320,7 +320,7 @@ impl View<'_, '_, '_> {
                     .push("the browser's trace did not come in time".to_owned());
                 break;
             };
-            // What happens after the end of the view is not part of it.
+            // Later events are not part of the view.
             if message.method.starts_with("Tracing.") {
                 self.record.take(&message.method, message.params)?;
             }
@@ -351,7 +351,7 @@ fn agent(version: &Value, program: &Path) -> Agent {
     }
 }
 
-/// The browser's name of an error, with what it means where that is not in it.
+/// Returns the browser's name of an error, with an explanation if the name has none.
 fn explained(error: &str) -> String {
     let meaning = match error {
         "net::ERR_CONNECTION_REFUSED" => "the connection was refused",
@@ -393,7 +393,7 @@ const PAINTING_MAX: Duration = Duration::from_secs(2);
 const REST: Duration = Duration::from_millis(300);
 const PAUSE: Duration = Duration::from_millis(20);
 const LOOK: Duration = Duration::from_millis(50);
-/// Frames and workers whose requests are recorded; those past it run all the same.
+/// Most frames and workers with recorded requests. Others run without a record.
 const SESSIONS_MAX: usize = 500;
 /// The most pixels of a picture of the filmstrip.
 const FRAME_PIXELS: (u32, u32) = (400, 300);

@@ -19,13 +19,13 @@ use super::scheme;
 use super::transport::{Broken, Transport};
 use super::trust::error_name;
 
-/// Where connections go, and how they are made.
+/// Server of a connection, and options for opening it.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
     /// TLS, and the name that the certificate must have.
     pub(crate) tls: Option<(ClientConfig, ServerName<'static>)>,
-    /// The protocol without TLS; with it, ALPN says.
+    /// The protocol without TLS; with TLS, ALPN selects it.
     pub(crate) plain: Protocol,
     pub(crate) keep_alive: bool,
     pub(crate) spdy_level: u8,
@@ -73,7 +73,7 @@ impl Connection {
         Ok(fd)
     }
 
-    /// Does what the poller says can be done; returns whether the server has closed. What is received goes through `buffer`.
+    /// Handles readiness reported by the poller, and receives through `buffer`. Returns whether the server has closed.
     pub(crate) fn ready(
         &mut self,
         ready: Ready,
@@ -131,8 +131,8 @@ impl Connection {
         self.engine = Some(engine);
     }
 
-    /// Receives what there is, in pieces of the buffer; returns whether the server has closed. With `all`, until nothing is
-    /// left; else until a piece does not fill the buffer, after which the poller will say so if there is more.
+    /// Receives in pieces of `buffer`; returns whether the server has closed. With `all`, reads until the socket is
+    /// empty. Otherwise it reads until a piece does not fill the buffer; the poller reports further data.
     fn receive(&mut self, buffer: &mut [u8], all: bool, target: &Target) -> Result<bool, String> {
         loop {
             let Some(fd) = self.transport.socket() else {
@@ -196,7 +196,7 @@ impl Connection {
         result.map_err(|error| no_tls.map_or_else(|| error_name(&error), str::to_owned))
     }
 
-    /// The next of what has happened; `now_ns` is the time of what was received last.
+    /// Returns the next event; `now_ns` is the time of the last read.
     #[inline]
     pub(crate) fn event(&mut self, now_ns: u64) -> Option<Event> {
         if let Some(event) = self.events.pop_front() {
@@ -211,7 +211,7 @@ impl Connection {
         Some(event)
     }
 
-    /// Whether one more request can be sent where at most `streams` may be in progress.
+    /// Returns whether one more request can be sent, with at most `streams` in progress.
     pub(crate) fn has_room(&self, streams: usize) -> bool {
         let Some(engine) = &self.engine else {
             return false;
@@ -247,7 +247,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends what the engine has, and what is left from before.
+    /// Sends the bytes of the engine, after unsent bytes of earlier calls.
     pub(crate) fn flush(&mut self) -> Result<(), String> {
         if let Some(engine) = &mut self.engine {
             engine.transmit(&mut self.transport.plain);
@@ -286,7 +286,7 @@ impl Connection {
     }
 }
 
-/// A failed call by what went wrong, for counting.
+/// Returns a failed call and its reason as a text for counting.
 pub(crate) fn failed(call: &str, error: &io::Error) -> String {
     let what = match error.kind() {
         io::ErrorKind::ConnectionRefused => "refused",

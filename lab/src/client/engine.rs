@@ -16,7 +16,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them.
+    /// All protocols.
     pub const ALL: [Self; 3] = [Self::H1, Self::H2, Self::Spdy];
 
     /// Its name in TLS (RFC 7301).
@@ -86,11 +86,11 @@ pub(crate) enum Engine {
     Spdy(Box<spdy::Client>),
 }
 
-/// HTTP/1, whose requests say themselves what becomes of the connection.
+/// HTTP/1: each request has a field for keep-alive or close.
 pub(crate) struct Http1 {
     client: h1::Client,
     keep_alive: bool,
-    /// Memory for what is sent.
+    /// Memory for sent bytes.
     out: OutputQueue,
 }
 
@@ -140,7 +140,7 @@ pub(crate) enum Event {
         status: u16,
         size: HeadSize,
     },
-    /// A response came whole.
+    /// A response is complete.
     End {
         stream: u32,
         body_bytes: u64,
@@ -163,7 +163,7 @@ impl Engine {
         Self::build(protocol, Bodies::Counted, keep_alive, spdy_level)
     }
 
-    /// An engine that delivers bodies, and fails where a server only makes work.
+    /// Makes an engine that delivers bodies, and that fails if the server only causes work.
     pub(crate) fn delivering(protocol: Protocol, spdy_level: u8) -> Self {
         Self::build(protocol, Bodies::Delivered, true, spdy_level)
     }
@@ -297,7 +297,7 @@ impl Engine {
         }
     }
 
-    /// The next event with all that it holds; what is wrong with the connection is in words.
+    /// Returns the next event with all its data; an error of the connection is a text.
     pub(crate) fn whole_event(&mut self) -> Option<client::Event<String>> {
         Some(match self {
             Self::H1(http1) => http1
@@ -335,7 +335,7 @@ impl Engine {
     }
 }
 
-/// The event without what only one protocol has, and the head whose memory can be used again.
+/// Returns the event without the parts that only one protocol has, and a head for reuse of its memory.
 #[inline]
 fn reduced<M>(
     event: client::Event<M>,
@@ -375,5 +375,5 @@ fn reduced<M>(
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Most bytes of a response's head.
 const HEADER_BYTES: usize = 256 << 10;
-/// Frames that cost work and bring nothing, before a connection is given up whose bodies are delivered.
+/// Frames that cost CPU without progress, before a connection fails that delivers bodies.
 const ABUSE_BUDGET: u32 = 10_000;

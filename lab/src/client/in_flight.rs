@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-/// A request and what has come of its response; times are nanoseconds of the monotonic clock.
+/// A request and the state of its response; times are nanoseconds of the monotonic clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Exchange {
     /// When it should have been sent: at a constant rate by its schedule, else when it was.

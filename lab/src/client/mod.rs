@@ -1,8 +1,9 @@
-//! Connections to servers, with the time of everything that happens on them.
+//! Connections to servers, with the time of each event on them.
 //!
-//! `Connection::dial` begins a connection to a `Target`; whatever the poller says goes to `ready`, requests go to `request`,
-//! and `flush` sends them. Then `event` returns what has happened: TCP connected, TLS complete, the head of a response, its
-//! end, after which `in_flight.remove` returns the request with its times. Nothing blocks, and `now_ns` is the only clock.
+//! `Connection::dial` begins a connection to a `Target`. Readiness from the poller goes to `ready`, requests go to
+//! `request`, and `flush` sends them. Then `event` returns events in order: TCP connected, TLS complete, the head of a
+//! response, its end. After the end, `in_flight.remove` returns the request with its times. No call blocks, and
+//! `now_ns` is the only clock.
 
 mod clock;
 mod connection;

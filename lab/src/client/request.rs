@@ -41,7 +41,7 @@ impl Request {
             all.push(("user-agent", USER_AGENT));
         }
         let length = body.len().to_string();
-        // RFC 9110 section 8.6: methods that have a body say so where it is empty.
+        // RFC 9110 section 8.6: a method that expects a body sends `Content-Length: 0` with an empty one.
         if (!body.is_empty() || has_body(method)) && !given("content-length") {
             all.push(("content-length", &length));
         }
@@ -65,7 +65,7 @@ pub fn has_body(method: &str) -> bool {
     matches!(method, "POST" | "PUT" | "PATCH")
 }
 
-/// Who asks.
+/// The field `User-Agent`.
 const USER_AGENT: &str = concat!("firstbyte-bench/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]

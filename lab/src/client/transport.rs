@@ -1,7 +1,7 @@
 //! A socket, and TLS over it if there is any.
 //!
-//! Plaintext goes to `plain`; [`Transport::flush`] seals it and sends it. Absent: the receiving side, where a load and a record of
-//! events look at different things.
+//! Plaintext goes to `plain`; [`Transport::flush`] encrypts and sends it. Absent: receiving, since loads and records of
+//! events need different data of it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,7 +11,7 @@ use sys::tcp_info::{self, TcpInfo};
 use sys::{connect, socket};
 use tls::{ClientConn, Fault, Scratch};
 
-/// The transport of one connection, or the place of one, whose memory is used again.
+/// Transport of one connection, or an empty one with memory for reuse.
 #[derive(Default)]
 pub(crate) struct Transport {
     fd: Option<OwnedFd>,
@@ -20,7 +20,7 @@ pub(crate) struct Transport {
     pub(crate) plain: Vec<u8>,
     /// Records on their way to the socket.
     sealed: Scratch,
-    /// How much of what goes to the socket has been sent.
+    /// Bytes of the output that have been sent.
     sent: usize,
     /// Bytes that were sent, those of TLS included, on all connections of this place.
     pub(crate) sent_bytes: u64,
@@ -56,7 +56,7 @@ impl Transport {
         error.flatten().map_or(Ok(()), Err)
     }
 
-    /// Sends what waits; returns whether that was all, else the socket takes no more for now.
+    /// Sends pending output. Returns whether all of it was sent; otherwise the socket is full.
     ///
     /// # Errors
     /// TLS or the socket is broken.

@@ -10,7 +10,7 @@ use tls::{ClientConfig, Fault, ServerTrust};
 
 use super::engine::Protocol;
 
-/// Whose certificates are trusted.
+/// Authorities with trusted certificates.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Trust {
     /// The authorities that browsers trust.
@@ -126,8 +126,8 @@ pub(crate) fn is_of_certificate(fault: &Fault) -> bool {
     matches!(fault, Fault::Protocol(Error::InvalidCertificate(_)))
 }
 
-/// The name of an error's variant, without what it holds; of what has none in rustls, such as an authority that is used as a
-/// server (`CaUsedAsEndEntity`: most that are self-signed), the verifier's own.
+/// Returns the name of an error's variant, without its data. Errors without a variant in rustls have the text of the
+/// verifier, such as `CaUsedAsEndEntity` for most self-signed certificates.
 fn certificate_error_name(error: &CertificateError) -> String {
     let text = match error {
         CertificateError::Other(of_verifier) => of_verifier.to_string(),

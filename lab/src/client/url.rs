@@ -24,10 +24,10 @@ pub struct Url {
 }
 
 impl Url {
-    /// Reads a URL.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The fault of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: &str| format!("\"{text}\" is no URL: {why}");
         if let Some(c) = text.chars().find(|c| c.is_ascii_control() || *c == ' ') {
@@ -79,15 +79,16 @@ impl Url {
         })
     }
 
-    /// The URL that a reference on this one means: `../a?b`, `//host/`, `https://host/`.
+    /// Resolves a reference against this URL: `../a?b`, `//host/`, `https://host/`.
     ///
-    /// As browsers do, white space around it and line ends in it are left out, a backslash in the path is a slash, characters that
-    /// no URL has are written as `%XX`, a fragment is dropped, and the scheme of this URL before a path (`http:a`) means nothing.
+    /// As in browsers, white space around it and line ends within are removed, and a backslash in the path is a slash.
+    /// Characters that are invalid in a URL are written as `%XX`. A fragment is dropped, and the scheme of this URL
+    /// before a path (`http:a`) is ignored.
     ///
-    /// Source: RFC 3986 section 5.2; WHATWG URL for what differs.
+    /// Source: RFC 3986 section 5.2; WHATWG URL for the differences.
     ///
     /// # Errors
-    /// It has another scheme than HTTP's, or is no URL.
+    /// The result has another scheme than HTTP's, or is invalid.
     pub fn join(&self, reference: &str) -> Result<Self, String> {
         let reference = escaped(reference);
         let reference = reference.split('#').next().unwrap_or_default();
@@ -177,10 +178,10 @@ impl fmt::Display for Url {
     }
 }
 
-/// Host and port of an authority. Spellings of one host are one (RFC 3986 section 6.2).
+/// Returns host and port of an authority. Equivalent spellings of a host become equal (RFC 3986 section 6.2).
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault of the authority.
 fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str> {
     // Brackets hold the colons of an IPv6 address.
     let (host, port) = match authority.strip_prefix('[').map(|rest| rest.split_once(']')) {
@@ -211,7 +212,7 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str>
 
 const NO_ADDRESS: &str = "its address is none";
 
-/// The scheme of a reference, and what follows its colon; `None` where it has none.
+/// Returns the scheme of a reference and the text after the colon; `None` without a scheme.
 fn scheme(reference: &str) -> Option<(&str, &str)> {
     let (scheme, rest) = reference.split_once(':')?;
     let others = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
@@ -263,7 +264,7 @@ mod tests {
         assert_eq!(parts("HTTP://h:8080?q").3, "/?q");
     }
 
-    /// RFC 3986 section 6.2: a host has no case, and a port that is the scheme's own says nothing.
+    /// RFC 3986 section 6.2: hosts are case-insensitive, and the default port of the scheme is redundant.
     #[test]
     fn spellings_of_one_url_are_one() {
         for (text, expected) in [

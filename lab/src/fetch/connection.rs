@@ -13,7 +13,7 @@ use super::record::ConnectionRecord;
 use super::response::Response;
 use crate::client::Request;
 
-/// A connection whose calls return when what they ask for is there, has failed, or its time is up.
+/// A connection with calls that block until the result is there, a failure, or a timeout.
 pub struct Connection {
     core: Core,
     poller: Poller,
@@ -22,8 +22,8 @@ pub struct Connection {
 }
 
 impl Connection {
-    /// Opens a connection, with its TLS handshake. With early data the handshake is left to the first request where a session
-    /// of the server is kept.
+    /// Opens a connection with its TLS handshake. With early data and a known session of the server, the first request
+    /// begins the handshake.
     ///
     /// # Errors
     /// The server does not listen, TLS fails, or the time is up.
@@ -64,8 +64,8 @@ impl Connection {
         results.pop().unwrap_or_else(|| Err(no_response()))
     }
 
-    /// Sends requests, at once where the protocol has streams and the server takes them, else in turn; returns the responses in
-    /// the order of the requests.
+    /// Sends requests, together if the protocol has streams and the server allows them, else one after another. Returns
+    /// the responses in the order of the requests.
     pub fn exchange_all(&mut self, requests: &[Request]) -> Vec<Result<Response, Failure>> {
         let mut results: Vec<Option<Result<Response, Failure>>> = Vec::new();
         results.resize_with(requests.len(), || None);
@@ -99,7 +99,7 @@ impl Connection {
             .collect()
     }
 
-    /// Lets time pass and records what the server does in it; returns whether the connection is still open then.
+    /// Waits for `time` and records the events of the server. Returns whether the connection is still open at the end.
     pub fn watch(&mut self, time: Duration) -> bool {
         let deadline = after(time);
         while self.core.is_open() && Instant::now() < deadline {
@@ -141,7 +141,7 @@ impl Connection {
         None
     }
 
-    /// Waits for something to happen, and expires where nothing does in time.
+    /// Waits for an event; expires requests after the deadline.
     fn turn(&mut self, deadline: Instant) {
         self.wait(deadline);
         // A server that sends without end always has something.

@@ -11,7 +11,7 @@ use zstd_safe::{DCtx, InBuffer, OutBuffer};
 /// Undoes the content coding of one body.
 pub(crate) struct Decoder {
     coding: Coding,
-    /// The content is over: what was pushed ends with an end of its coding.
+    /// The content is complete: the pushed bytes end with an end of the coding.
     is_ended: bool,
 }
 
@@ -74,14 +74,14 @@ impl Decoder {
         }
     }
 
-    /// Takes bytes of the body; returns what they mean.
+    /// Decodes bytes of the body.
     pub(crate) fn push(&mut self, bytes: &[u8]) -> Vec<u8> {
         if bytes.is_empty() {
             return Vec::new();
         }
         let (ended, sink) = match &mut self.coding {
             Coding::None(sink) => (sink.write_all(bytes).map(|()| true), sink),
-            // Whether it has ended is asked at the end: its check sum comes behind it.
+            // The end is checked in the end, because a check sum follows the data.
             Coding::Gzip(decoder) => {
                 let result = decoder.write_all(bytes).and_then(|()| decoder.flush());
                 (result.map(|()| false), decoder.get_mut())

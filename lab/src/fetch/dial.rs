@@ -11,12 +11,12 @@ use super::sessions::Sessions;
 use crate::client::trust::Trust;
 use crate::client::{Protocol, Url};
 
-/// Where a connection goes, and how it is made.
+/// Server of a connection, and options for opening it.
 #[derive(Clone, Debug)]
 pub struct Dial {
     /// The server; its path plays no part.
     pub url: Url,
-    /// Where it is.
+    /// Address of the server.
     pub address: SocketAddr,
     /// TLS, if there is to be some.
     pub tls: Option<TlsOptions>,
@@ -36,7 +36,7 @@ pub struct Dial {
 /// How TLS is spoken.
 #[derive(Clone, Debug)]
 pub struct TlsOptions {
-    /// Whose certificates are taken.
+    /// Authorities with trusted certificates.
     pub trust: Trust,
     /// Versions that are offered.
     pub versions: Versions,
@@ -44,10 +44,10 @@ pub struct TlsOptions {
     pub certificate_compression: bool,
     /// Sessions for resumption.
     pub sessions: Sessions,
-    /// Whether the first requests are sent with the first message, where a session allows it and all are GET or HEAD. The
-    /// handshake begins with the first request then, not when the connection is opened.
+    /// Whether early data carries the first requests, if a session allows it and all requests are GET or HEAD. Then the
+    /// first request begins the handshake, not the opening of the connection.
     pub early_data: bool,
-    /// Where secrets are written.
+    /// File for TLS secrets.
     pub key_log: Option<Arc<KeyLog>>,
 }
 
@@ -59,12 +59,12 @@ pub enum Acks {
     Kernel,
     /// At once: TCP_QUICKACK is set before each read.
     Quick,
-    /// With what is sent next, or after its timer of at least 40 ms: TCP_QUICKACK is cleared before each read.
+    /// With the next sent data, or after a timer of at least 40 ms: TCP_QUICKACK is cleared before each read.
     Delayed,
 }
 
 impl Dial {
-    /// A connection as browsers make it to the server of a URL: TLS where it is https, offering HTTP/2 and HTTP/1.1.
+    /// Makes options as browsers use them for a URL: TLS with HTTP/2 and HTTP/1.1 if the scheme is https.
     #[must_use]
     pub fn new(url: &Url, address: SocketAddr, timeout: Duration) -> Self {
         Self {
@@ -84,7 +84,7 @@ impl Dial {
 }
 
 impl TlsOptions {
-    /// Makes what the first connection would make else: settings, which are kept with the sessions, and random numbers.
+    /// Prepares TLS settings and random numbers, so that the first connection does not wait for them.
     ///
     /// # Errors
     /// TLS cannot be set up.

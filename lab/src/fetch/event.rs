@@ -15,6 +15,6 @@ pub enum Event {
     Data(usize),
     /// It has ended.
     Done(usize, Result<Box<Response>, Failure>),
-    /// The connection is over; without a failure where the server closed it while nothing was in progress.
+    /// The connection is over; without a failure if the server closed it without requests in progress.
     Closed(Option<Failure>),
 }

@@ -21,7 +21,7 @@ pub(super) struct Exchanges {
     body_limit: Option<usize>,
 }
 
-/// One of them.
+/// An exchange.
 struct Exchange {
     /// The caller's name for it.
     token: usize,
@@ -30,7 +30,7 @@ struct Exchange {
 }
 
 impl Exchange {
-    /// Its failure, with what has come.
+    /// Returns the event of a failure, with the received part of the response.
     fn ended(self, failure: Failure) -> Event {
         let partial = (self.response.head > 0).then_some(self.response);
         Event::Done(self.token, Err(failure.with(partial)))
@@ -76,7 +76,7 @@ impl Exchanges {
         self.queue.len()
     }
 
-    /// Requests whose response has not ended.
+    /// Returns the number of requests without a complete response.
     pub(super) fn len(&self) -> usize {
         self.queue.len() + self.live.len()
     }
@@ -198,7 +198,7 @@ impl Exchanges {
                 Happened::Reset { stream, code } => {
                     let is_refusal = self.protocol().is_some_and(|one| one.is_refusal(code));
                     let (cause, why) = match is_refusal {
-                        // Its GOAWAY says the same of streams behind the last.
+                        // A GOAWAY means the same for streams above its last one.
                         true => (
                             FailureCause::Refused,
                             "the server has not begun it".to_owned(),

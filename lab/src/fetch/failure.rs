@@ -29,7 +29,7 @@ pub enum FailureCause {
     Tls,
     /// The request cannot be sent.
     Request,
-    /// The server has not begun it: it may be sent again, on another connection where this one takes no more.
+    /// The server did not process it. It may be sent again, on another connection if this one accepts no more.
     Refused,
     /// The server broke its protocol, or gave the response up.
     Protocol,
@@ -50,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// The failure of TLS; where it is the certificate, with the option of all verbs that takes any.
+    /// Makes a TLS failure. If the certificate is the reason, the message names the option `--insecure`.
     pub(super) fn of_tls(fault: &Fault) -> Self {
         let hint = match is_of_certificate(fault) {
             true => INSECURE_HINT,
@@ -66,7 +66,7 @@ impl Failure {
         plain.map(str::to_owned).unwrap_or(message)
     }
 
-    /// The failure of an exchange of which this has come.
+    /// Adds the received part of the response.
     pub(crate) fn with(mut self, partial: Option<Box<Response>>) -> Self {
         self.partial = partial;
         self

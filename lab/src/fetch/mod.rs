@@ -1,4 +1,4 @@
-//! Requests of which every event is recorded: for the doctor, and for visits of pages by the clients of this crate.
+//! Requests with a record of every event: for the doctor, and for visits of pages by the clients of this crate.
 //!
 //! [`Connection`] blocks: it opens one connection, sends requests on it and returns responses with the time of their parts,
 //! and [`ConnectionRecord`] has the time of each read and of each TLS record below them. [`Core`] does the same without
@@ -6,7 +6,7 @@
 //!
 //! [`HttpClient`] sends requests of the store on a kept connection.
 //!
-//! A server may be hostile: heads, bodies, reads and waits are bounded, and whatever is wrong becomes a [`Failure`].
+//! A server may be hostile: heads, bodies, reads and waits are limited, and every fault becomes a [`Failure`].
 //!
 //! Absent: load, see [`crate::load`], which keeps totals alone; redirects, cookies and caches, which are the caller's.
 

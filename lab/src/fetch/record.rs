@@ -24,9 +24,9 @@ pub struct ConnectionRecord {
     pub tls_records: Vec<TlsRecord>,
     /// Tickets for resumption by TLS 1.3 that have come.
     pub tickets: u32,
-    /// The least round trip that the kernel has seen, where it says so.
+    /// Shortest round trip measured by the kernel, if available.
     pub min_rtt: Option<Duration>,
-    /// Segments with data that had come by the end of the last response, where the kernel says so.
+    /// Received segments with data at the end of the last response, if the kernel reports them.
     pub data_segments: Option<u32>,
     /// Bytes that were sent, those of TLS included.
     pub sent_bytes: u64,
@@ -45,11 +45,11 @@ pub struct Handshake {
     pub to: u64,
     /// The version.
     pub version: ProtocolVersion,
-    /// The protocol that ALPN agreed on; `None` where the server chose none.
+    /// Protocol selected by ALPN; `None` if the server selected none.
     pub alpn: Option<String>,
     /// Whether a session was resumed.
     pub resumed: bool,
-    /// Whether the server asked for another first message, which costs a round trip.
+    /// Whether the server requested another ClientHello, which costs a round trip.
     pub retried: bool,
     /// Whether early data was sent.
     pub early_data_sent: bool,
@@ -99,7 +99,7 @@ impl ConnectionRecord {
         }
     }
 
-    /// How long TCP took to connect, nanoseconds; 0 where it did not.
+    /// Returns the duration of the TCP handshake, nanoseconds; 0 without one.
     #[must_use]
     pub fn connect_ns(&self) -> u64 {
         self.opened.1.saturating_sub(self.opened.0)
@@ -121,7 +121,7 @@ impl Handshake {
     }
 }
 
-/// Where records begin and end in what comes.
+/// Boundaries of TLS records in received bytes.
 #[derive(Debug, Default)]
 pub(super) struct RecordBoundaries {
     head: [u8; HEAD_BYTES],

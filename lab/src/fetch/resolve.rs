@@ -42,7 +42,7 @@ impl Lookup {
 pub fn resolve(url: &Url, timeout: Duration) -> Result<Lookup, Failure> {
     let (sender, receiver) = mpsc::channel();
     let asked = url.clone();
-    // The system's call cannot be ended early: it is left behind where it takes too long.
+    // The system's call cannot be interrupted: after a timeout its thread goes on alone.
     thread::spawn(move || sender.send(Lookup::of(&asked)));
     receiver.recv_timeout(timeout).map_err(|_| {
         let message = format!(

@@ -2,7 +2,7 @@
 
 use engines::http::ResponseHead;
 
-/// A response without interim ones and trailers; times are nanoseconds of the monotonic clock, 0 for what has not come.
+/// A response without interim responses and trailers; times are nanoseconds of the monotonic clock, 0 if not reached.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Response {
     /// When the request was handed to the connection.
@@ -11,7 +11,7 @@ pub struct Response {
     pub sent: u64,
     /// When the read came that completed the head.
     pub head: u64,
-    /// When the first byte of the body came; `None` where it has none.
+    /// When the first byte of the body arrived; `None` without a body.
     pub first_body: Option<u64>,
     /// When the response was complete.
     pub end: u64,
@@ -21,7 +21,7 @@ pub struct Response {
     pub status: u16,
     /// Fields in their order, names as the server wrote them.
     pub fields: Vec<(String, String)>,
-    /// Bytes of the head as they were transferred, compressed where the protocol does.
+    /// Transferred bytes of the head, compressed if the protocol compresses heads.
     pub head_bytes: u64,
     /// Bytes of names and values of the head; of all of it for HTTP/1.1.
     pub head_text_bytes: u64,
@@ -66,14 +66,14 @@ impl Response {
         found.map(|(_, value)| value.as_str())
     }
 
-    /// The `Location` of a redirect, which a client asks for by another GET (RFC 9110 section 15.4).
+    /// Returns the `Location` of a redirect that a client follows with a GET (RFC 9110 section 15.4).
     #[must_use]
     pub fn redirect(&self) -> Option<&str> {
         let is_one = matches!(self.status, 301 | 302 | 303 | 307 | 308);
         self.field("location").filter(|_| is_one)
     }
 
-    /// Takes bytes of the body, of which `kept_bytes` at most are kept.
+    /// Adds bytes of the body; at most `kept_bytes` of the whole body are kept.
     pub(super) fn push(&mut self, bytes: &[u8], at: u64, kept_bytes: usize) {
         self.first_body.get_or_insert(at);
         self.body_bytes += bytes.len() as u64;
@@ -99,7 +99,7 @@ pub(super) fn fields(head: &ResponseHead) -> Vec<(String, String)> {
     pairs.collect()
 }
 
-/// Bytes that are kept of a body; what follows is counted.
+/// Most kept bytes of a body; further ones are only counted.
 pub const MAX_BODY_BYTES: usize = 8 << 20;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sessions of TLS that connections share, and what is known of the servers they are of.
+//! TLS sessions shared by connections, and known properties of their servers.
 
 use std::collections::HashMap;
 use std::fmt;

@@ -38,7 +38,7 @@ pub struct VisitComparison {
 pub struct FigureComparison {
     /// The figure.
     pub figure: Figure,
-    /// Its mean before with an interval at 95 %; `None` where no run has it.
+    /// Mean of the runs before, with an interval at 95 %; `None` if no run has it.
     pub before: Option<Estimate>,
     /// Its mean after.
     pub after: Option<Estimate>,
@@ -47,19 +47,19 @@ pub struct FigureComparison {
 }
 
 impl FigureComparison {
-    /// After less before; `None` where a side does not have it.
+    /// After minus before; `None` if one side lacks it.
     #[must_use]
     pub fn difference(&self) -> Option<f64> {
         Some(self.after?.value - self.before?.value)
     }
 }
 
-/// A resource before and after; one of them is there at least.
+/// A resource before and after; at least one of both is set.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceComparison {
     /// Its method.
     pub method: String,
-    /// Its URL: that before, where it was there.
+    /// Its URL; the one before if both differ.
     pub url: String,
     /// The resource before.
     pub before: Option<ResourceFigures>,
@@ -78,16 +78,16 @@ impl ResourceComparison {
     }
 }
 
-/// Figures of a resource on one side: means over the runs that have it, and what its first run says of the rest.
+/// Figures of a resource on one side: means over its runs; other fields are those of the first run with it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResourceFigures {
-    /// When the page asked for it after the visit's start, ms.
+    /// When the page requested it, ms from the start of the visit.
     pub start_ms: Estimate,
     /// From there to its first byte, ms.
     pub first_byte_ms: Estimate,
     /// From there to its last byte, ms.
     pub total_ms: Estimate,
-    /// Its transferred bytes; `None` where they are unknown.
+    /// Its transferred bytes; `None` if unknown.
     pub bytes: Option<u64>,
     /// Its protocol, as ALPN names it.
     pub protocol: String,
@@ -165,8 +165,8 @@ fn resources(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> Vec<ResourceComp
     found.iter().map(|sides| compared(sides, count)).collect()
 }
 
-/// Places of the resources of two visits that belong together: those of the first visit in their order, then what the second
-/// one has alone.
+/// Returns pairs of places of the same resource in two visits: resources of the first visit in their order, then the
+/// rest of the second one.
 #[must_use]
 pub fn pairs(before: &Visit, after: &Visit, by: Match) -> Vec<(Option<usize>, Option<usize>)> {
     let mut places: HashMap<Key, usize> = keys(after, by).zip(0..).collect();
@@ -234,7 +234,7 @@ fn name(resource: &Resource, by: Match) -> String {
             let host = url.host.to_ascii_lowercase();
             format!("{scheme}://{host}:{}{}", url.port, url.path)
         }
-        // What is no URL of HTTP is compared as it is.
+        // Other URLs than HTTP's are compared as text.
         (Err(_), _) => resource.url.clone(),
     }
 }

@@ -17,7 +17,7 @@ pub struct Figure {
 }
 
 impl Figure {
-    /// The figure of a visit, where it has one.
+    /// Returns the figure of a visit, if it has one.
     #[must_use]
     pub fn of(&self, visit: &Visit, analysis: &Analysis) -> Option<f64> {
         (self.of)(visit, analysis)
@@ -88,7 +88,7 @@ pub static FIGURES: [Figure; 17] = [
         Some(all.total.failed as f64)
     }),
     figure("bytes", "transferred", "bytes", |_, all| {
-        // Where no size is known, 0 is none.
+        // If no size is known, a sum of 0 is no figure.
         let is_known = all.total.bytes > 0 || all.total.unknown_bytes == 0;
         is_known.then_some(all.total.bytes as f64)
     }),

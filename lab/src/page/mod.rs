@@ -1,7 +1,7 @@
-//! A visit to a page: its resources, when each phase of each of them began and ended, and what the page said of itself.
+//! A visit to a page: its resources, the begin and end of each of their phases, and the timings of the page.
 //!
-//! A [`Visit`] comes from a browser, from the clients of this crate, or from a HAR file; waterfalls, the doctor and comparisons
-//! read nothing else. All times are milliseconds from the visit's start, as fractions.
+//! A [`Visit`] comes from a browser, from the clients of this crate, or from a HAR file; waterfalls, the doctor and
+//! comparisons read nothing else. Times are fractional milliseconds from the start of the visit.
 //!
 //! Source: docs/lab.md; phases as in HAR 1.2 and in W3C Resource Timing.
 

@@ -27,14 +27,14 @@ pub struct Runs<'a> {
 /// The runs of a page with both views.
 #[derive(Clone, Debug)]
 pub struct Views<'a> {
-    /// Those of the first view, cold but where warm ones are all there is.
+    /// Runs of the first view: cold, unless there are only warm ones.
     pub first: Runs<'a>,
-    /// Those with what the first view had left in caches.
+    /// Runs of the view with the caches of the first one.
     pub warm: Option<Runs<'a>>,
 }
 
 impl<'a> Runs<'a> {
-    /// Analyses visits; `None` where there are none.
+    /// Analyses visits; returns `None` if there are none.
     #[must_use]
     pub fn of(visits: &'a [Visit]) -> Option<Self> {
         let all = visits.iter().map(|visit| AnalysedVisit {
@@ -53,8 +53,8 @@ impl<'a> Runs<'a> {
         &self.all
     }
 
-    /// The place of the run whose load time is in the middle, of an even number the lower one; a page without a load event has
-    /// the end of its last resource.
+    /// Returns the place of the run with the median load time, the lower one of an even number. A page without a load
+    /// event counts until the end of its last resource.
     #[must_use]
     pub fn shown_place(&self) -> usize {
         self.shown

@@ -1,4 +1,4 @@
-//! The pages: which path has which view, and what is shown if the store is empty or cannot be read.
+//! The pages: their paths and views, and the pages for an empty or unreadable store.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -23,17 +23,17 @@ struct Scanner<'a> {
     rest: &'a str,
     found: Vec<(Kind, String)>,
     at: At,
-    /// The source of the font in whose block it is, and whether its format may follow.
+    /// URL of the current font source, and whether its format may follow.
     font: Option<(String, bool)>,
 }
 
-/// Where the scanner is.
+/// Position of the scanner.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum At {
     Rule,
-    /// Behind `@import`, whose first string or URL is a style sheet.
+    /// After `@import`: its first string or URL is a style sheet.
     Import,
-    /// Behind `@namespace`, whose URL is a name.
+    /// After `@namespace`: its URL is a name.
     Name,
     /// In the block of a font.
     Font,
@@ -109,7 +109,7 @@ impl Scanner<'_> {
         is_it
     }
 
-    /// Takes a string and its quotes; it ends with its line where it has no end.
+    /// Takes a string and its quotes; without an end, it ends with its line.
     fn string(&mut self, quote: char) -> String {
         self.skip(1);
         let mut text = String::new();
@@ -127,7 +127,8 @@ impl Scanner<'_> {
         text
     }
 
-    /// Takes what follows a backslash: up to six hexadecimal digits and a blank, a line end that means nothing, or a character.
+    /// Takes the rest of an escape after its backslash: up to six hexadecimal digits and a blank, a line end, which is
+    /// ignored, or a character.
     fn escape(&mut self) -> Option<char> {
         let digits = self
             .rest
@@ -148,7 +149,7 @@ impl Scanner<'_> {
         Some(code.and_then(char::from_u32).unwrap_or('\u{fffd}'))
     }
 
-    /// Takes what follows `url(` up to its bracket.
+    /// Takes the argument of `url(` and its closing bracket.
     fn url(&mut self) -> String {
         self.rest = self.rest.trim_start();
         if let Some(quote @ ('"' | '\'')) = self.rest.chars().next() {

@@ -1,7 +1,7 @@
 //! References in a document, found while it streams in.
 //!
-//! The tokenizer of html5gum asks for bytes when it needs some, so it has a thread of its own: [`Finder::push`] gives it bytes
-//! and returns what it has found when it asks for more.
+//! The tokenizer of html5gum pulls bytes, so it has a thread of its own. [`Finder::push`] sends it bytes, and returns
+//! the found references when the tokenizer wants more.
 //!
 //! Source: WHATWG HTML sections 2.4, 4.2.3, 4.2.4, 4.8 and 4.12.
 
@@ -46,7 +46,7 @@ impl Finder {
         thread::Builder::new()
             .name("html".to_owned())
             .spawn(move || {
-                // Nobody listens any more where it cannot be sent.
+                // If the message cannot be sent, the receiver is gone.
                 tokenize(source, |found| _ = messages.send(Message::Found(found)));
             })?;
         let new = Self { bytes, found };
@@ -54,7 +54,7 @@ impl Finder {
         Ok(new)
     }
 
-    /// Takes bytes of the document; returns what they say.
+    /// Adds bytes of the document; returns the findings in them.
     pub(super) fn push(&mut self, bytes: &[u8]) -> Vec<Found> {
         if bytes.is_empty() || self.bytes.send(bytes.to_vec()).is_err() {
             return Vec::new();
@@ -62,7 +62,7 @@ impl Finder {
         self.collect()
     }
 
-    /// The document has ended; returns what only its end says.
+    /// Ends the document; returns the last findings.
     pub(super) fn finish(self) -> Vec<Found> {
         drop(self.bytes);
         let found = self.found.into_iter();
@@ -84,17 +84,17 @@ impl Finder {
     }
 }
 
-/// Where the tokenizer reads. It waits for no byte that it does not need: html5gum's own reader of streams waits for four.
+/// Input of the tokenizer. It waits for no byte that it does not need: html5gum's own reader of streams waits for four.
 struct Source {
     pieces: Receiver<Vec<u8>>,
     hungry: Sender<Message>,
     bytes: Vec<u8>,
-    /// How many of them were read.
+    /// Bytes that have been read.
     at: usize,
 }
 
 impl Source {
-    /// Waits for a piece behind what is unread; returns false at the end of the document.
+    /// Waits for a piece after the unread bytes; returns false at the end of the document.
     fn wait(&mut self) -> bool {
         let _ = self.hungry.send(Message::Hungry);
         let Ok(piece) = self.pieces.recv() else {

@@ -99,7 +99,7 @@ impl Hosts {
             self.sender.clone(),
             Arc::clone(&self.waker),
         );
-        // The system's call cannot be ended early: it is left behind where the visit ends before it.
+        // The system's call cannot be interrupted: if the visit ends earlier, its thread goes on alone.
         thread::spawn(move || {
             let (result, at_ns) = (url.addresses(), now_ns());
             let _ = sender.send(Answer {

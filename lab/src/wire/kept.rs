@@ -28,7 +28,7 @@ pub(super) struct Stored {
     pub(super) resource: Resource,
     /// Its decoded content, of documents and style sheets.
     pub(super) content: Arc<[u8]>,
-    /// Where it points to in place of itself.
+    /// Target of a redirect.
     pub(super) redirect: Option<String>,
     until_unix_s: u64,
 }
@@ -73,7 +73,7 @@ impl Kept {
     }
 }
 
-/// How long a response stays fresh, seconds; `None` where it must not be kept, or does not say.
+/// Returns how long a response stays fresh, seconds; `None` if it must not be stored, or has no lifetime.
 fn freshness_s(response: &Response) -> Option<u64> {
     let values = |name: &'static str| {
         let fields = response.fields.iter();

@@ -1,15 +1,16 @@
-//! Visits of pages by the clients of this crate: a network waterfall, for which no script runs and nothing is laid out.
+//! Visits of pages by the clients of this crate: a network waterfall, without scripts and layout.
 //!
-//! [`visit`] fetches a document, asks for what it names while it streams in, then for what its style sheets name, as browsers
-//! do: HTTP/1.1 on at most 6 connections a server, one connection a server for HTTP/2 and SPDY, connections are used again,
-//! documents come before style sheets, these before scripts, fonts and images. All connections are driven in one loop.
+//! [`visit`] fetches a document, then the resources named in it while it streams in, then those of its style sheets, as
+//! browsers do. HTTP/1.1 has at most 6 connections for a server, HTTP/2 and SPDY one. Connections are reused. Documents
+//! have priority over style sheets, and these over scripts, fonts and images. One loop drives all connections.
 //!
-//! [`Kept`] is what a visit leaves: with the same one again a visit is a warm one, whose TLS sessions are resumed and whose
-//! fresh responses come from the cache.
+//! [`Kept`] is the state after a visit. A visit with the state of an earlier one is warm: it resumes TLS sessions and
+//! takes fresh responses from the cache.
 //!
-//! Absent: scripts and what they ask for, frames, cookies, conditional requests, freshness by heuristics, `Link` fields, `refresh`,
-//! images that are loaded when they are shown, a second address of a host beside one that is silent (RFC 8305; the next is tried
-//! where one refuses). Images of style sheets are all asked for, whether an element uses them or not, and one source of each font.
+//! Absent: scripts and their requests, frames, cookies, conditional requests, heuristic freshness, `Link` fields,
+//! `refresh`, images that load when they become visible. So is a race of two addresses (RFC 8305): the next address is
+//! tried only if one refuses. Images of style sheets are all requested, whether an element uses them or not, and one
+//! source of each font.
 //!
 //! Source: WHATWG HTML, CSS Syntax Module Level 3, RFC 9111, RFC 9218.
 
@@ -31,7 +32,8 @@ pub use options::{HostOverride, MAX_RESOURCES, MAX_VISIT_BYTES, Options};
 pub use progress::Progress;
 use visitor::Visitor;
 
-/// Visits a page: cold where nothing is kept, else warm. `progress` is called from time to time, and ends the visit by `false`.
+/// Visits a page: cold if `kept` is empty, else warm. `progress` is called from time to time, and ends the visit by
+/// `false`.
 ///
 /// # Errors
 /// There is no document, or `progress` has ended the visit.

@@ -17,11 +17,11 @@ pub struct Options {
     pub protocol: Option<Protocol>,
     /// Hosts with an address or a protocol of their own.
     pub hosts: Vec<HostOverride>,
-    /// Whose certificates are taken.
+    /// Authorities with trusted certificates.
     pub trust: Trust,
-    /// Longest time of a visit; what is not complete then has failed.
+    /// Longest time of a visit; incomplete resources have failed then.
     pub timeout: Duration,
-    /// Where secrets of TLS are written.
+    /// File for TLS secrets.
     pub key_log: Option<Arc<KeyLog>>,
 }
 
@@ -67,7 +67,7 @@ impl Options {
     }
 }
 
-/// Resources of one visit; what a page names beyond them is not asked for.
+/// Most resources of one visit; further ones are not requested.
 pub const MAX_RESOURCES: usize = 2000;
 /// Bytes that one visit receives.
 pub const MAX_VISIT_BYTES: u64 = 512 << 20;
@@ -77,7 +77,7 @@ pub(super) const MAX_CONTENT_BYTES: usize = 32 << 20;
 pub(super) const MAX_REDIRECTS: usize = 20;
 /// Style sheets that import each other, in a row.
 pub(super) const MAX_IMPORTS: usize = 8;
-/// Connections that a request is sent on, one after another, where they close before they answer.
+/// Most connections tried for a request, if connections close before a response.
 pub(super) const MAX_ATTEMPTS: usize = 3;
 /// Connections of one visit.
 pub(super) const MAX_CONNECTIONS: usize = 256;

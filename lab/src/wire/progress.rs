@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Progress {
     /// Resources that are known so far.
     pub resources: usize,
-    /// Those of them that have ended.
+    /// Complete resources.
     pub done: usize,
     /// Time since the visit began.
     pub elapsed: Duration,

@@ -1,4 +1,4 @@
-//! One resource while it is fetched, and what becomes of its times.
+//! One resource while it is fetched; its times become phases.
 
 use super::find::Finder;
 use super::options::MAX_CONTENT_BYTES;
@@ -11,7 +11,7 @@ use crate::page::{Kind, Phases, Piece, Resource};
 pub(super) struct Row {
     pub(super) resource: Resource,
     pub(super) url: Url,
-    /// When the page asked for it, nanoseconds.
+    /// When the page requested it, nanoseconds.
     pub(super) wanted_ns: u64,
     pub(super) is_done: bool,
     /// The document that is shown, or a redirect to it.
@@ -19,7 +19,7 @@ pub(super) struct Row {
     pub(super) redirects: usize,
     /// How many style sheets lead to it.
     pub(super) depth: usize,
-    /// How often it was asked for.
+    /// Number of attempts.
     pub(super) attempts: usize,
     /// Times of opening its connection, if it is the first on it.
     pub(super) opening: Option<Opening>,
@@ -38,7 +38,7 @@ pub(super) struct Row {
 /// Times of opening a connection, nanoseconds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Opening {
-    /// Looking its host up, where that was for this connection.
+    /// Lookup of its host, if it was for this connection.
     pub(super) dns: Option<(u64, u64)>,
     pub(super) connect: (u64, u64),
     pub(super) tls: Option<(u64, u64)>,
@@ -82,7 +82,7 @@ impl Row {
         }
     }
 
-    /// Decodes what has come of the body since it was looked at; returns what a document says in it.
+    /// Decodes new bytes of the body; returns the findings in a document.
     pub(super) fn read(&mut self, response: &Response) -> Vec<Found> {
         let coding = response.field("content-encoding");
         let new = || Decoder::new(coding, MAX_CONTENT_BYTES);
@@ -111,14 +111,14 @@ impl Row {
         self.resource.content_bytes = is_whole.then_some(self.content_bytes);
     }
 
-    /// Whether it is a style sheet that browsers apply: one of another type they do not, where it has one.
+    /// Returns whether it is a style sheet that browsers apply. They ignore one with another content type.
     pub(super) fn is_style(&self) -> bool {
         let resource = &self.resource;
         let is_css = is_type(&resource.mime_type, &["", "text/css"]);
         resource.kind == Kind::Stylesheet && resource.status == 200 && is_css
     }
 
-    /// Takes the response, whose times become phases; `start_ns` is when the visit began.
+    /// Records a response and converts its times to phases; `start_ns` is the start of the visit.
     pub(super) fn answered(&mut self, response: &Response, start_ns: u64) {
         let resource = &mut self.resource;
         resource.status = response.status;
@@ -141,7 +141,7 @@ impl Row {
         self.is_done = true;
     }
 
-    /// It failed, with what has come of it.
+    /// Records a failure, with the received part of the response.
     pub(super) fn failed(&mut self, failure: &Failure, start_ns: u64, now_ns: u64) {
         if let Some(partial) = &failure.partial {
             let mut partial = (**partial).clone();
@@ -158,7 +158,7 @@ impl Row {
 
     /// The phases, which together are the time from when it was wanted to its end.
     fn phases(&self, response: &Response) -> Phases {
-        // What was over before it was wanted cost it nothing.
+        // Work that ended before the request is no part of its time.
         let wanted = self.wanted_ns;
         let took = |(from, to): (u64, u64)| to.max(wanted).saturating_sub(from.max(wanted));
         let opening = self.opening;
@@ -185,7 +185,7 @@ impl Row {
     }
 }
 
-/// Whether a response is a document that names others: by its type, and where it has none.
+/// Returns whether a response is a document with references: HTML, or without a content type.
 fn is_html(response: &Response) -> bool {
     let kind = response.field("content-type").unwrap_or_default();
     let is_one = is_type(kind, &["", "text/html", "application/xhtml+xml"]);

@@ -1,4 +1,4 @@
-//! Tokens of a document and what they say: its resources, its title, where its references are relative to.
+//! Findings in the tokens of a document: its resources, its title, its base URL.
 //!
 //! Source: WHATWG HTML sections 2.4, 4.2.3, 4.2.4, 4.8 and 4.12.
 
@@ -6,10 +6,10 @@ use html5gum::emitters::callback::CallbackEvent;
 
 use crate::page::{Kind, TITLE_BYTES_MAX};
 
-/// Something that a document says.
+/// A finding in a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Found {
-    /// A resource that is asked for.
+    /// A resource that the page requests.
     Resource(Kind, String),
     /// The URL that references are relative to.
     Base(String),
@@ -18,14 +18,14 @@ pub(super) enum Found {
     Css(String),
 }
 
-/// Where in the document the tokenizer is.
+/// State of the tokenizer in the document.
 #[derive(Default)]
 pub(super) struct Scan {
     /// The start tag that has begun.
     tag: Option<Tag>,
-    /// The element whose text comes next.
+    /// The element that contains the next text.
     text_of: Option<TextOf>,
-    /// Elements whose content is no part of the page, as it is where scripts run: `noscript` and `template`.
+    /// Depth of elements with inert content: `template`, and `noscript` as in browsers with scripts.
     inert: usize,
     has_base: bool,
     /// A `picture`, `video` or `audio` has its source.
@@ -47,7 +47,7 @@ enum TextOf {
 }
 
 impl Scan {
-    /// Takes a token; returns what it says.
+    /// Handles a token; returns its findings.
     pub(super) fn event(&mut self, event: CallbackEvent<'_>) -> Vec<Found> {
         match event {
             CallbackEvent::OpenStartTag { name } => {
@@ -204,8 +204,8 @@ fn is_script(tag: &Tag) -> bool {
         || kind.ends_with("ecmascript")
 }
 
-/// The image of a set for a screen of one pixel a dot; the first where its candidates say their widths, for which nothing is laid
-/// out. `alone` is the one beside the set (WHATWG HTML section 4.8.4.3).
+/// Returns the image of a set for a screen with one pixel per dot. If the candidates have widths, that is the first
+/// one, since there is no layout. `alone` is the image outside the set (WHATWG HTML section 4.8.4.3).
 fn image(tag: &Tag, set: &[u8], alone: Option<String>) -> Option<String> {
     let set = attribute(tag, set).unwrap_or_default();
     let candidates = candidates(&set);

@@ -9,7 +9,7 @@ use firstbyte_tests::skip::skip_outside_ci;
 use lab::browser::{Options, Run, find};
 use lab::page::{Resource, Visit};
 
-/// A server with a page, where there is a browser.
+/// A server with a page, if a browser is installed.
 pub(crate) struct Site {
     pub(crate) server: Server,
     /// Its origins.
@@ -21,7 +21,7 @@ pub(crate) struct Site {
 static TURN: Mutex<()> = Mutex::new(());
 
 impl Site {
-    /// Starts the server; `None` where there is no browser.
+    /// Starts the server; `None` without a browser.
     pub(crate) fn start() -> Option<Self> {
         let turn = turn()?;
         let key =
@@ -66,7 +66,7 @@ impl Site {
     }
 }
 
-/// The only turn to use the browser, for tests that look at times; `None` where there is none.
+/// Locks the browser for tests that measure times; `None` without a browser.
 pub(crate) fn turn() -> Option<MutexGuard<'static, ()>> {
     is_installed().then(|| TURN.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -27,7 +27,7 @@ impl Core {
         self.begin_tls(None)
     }
 
-    /// The protocol that early data is of, where there is a ticket for it.
+    /// Returns the protocol for early data, if there is a session ticket of it.
     pub(super) fn early_protocol(&self) -> Option<Protocol> {
         let sessions = &self.dial.tls.as_ref()?.sessions;
         let known = sessions.protocol(&self.dial.url);

@@ -1,8 +1,8 @@
-//! One connection that does not block: socket, TLS, exchanges, and the record of what happens.
+//! One connection that does not block: socket, TLS, exchanges, and the record of events.
 //!
-//! [`Core::dial`] begins it; its socket ([`Core::socket`]) goes to a poller, whose reports go to [`Core::ready`]. Requests are
-//! taken at any time ([`Core::request`]) and sent by [`Core::flush`]; [`Core::event`] returns what has happened. Whoever drives
-//! it keeps the time and calls [`Core::expire`].
+//! [`Core::dial`] begins it. Its socket ([`Core::socket`]) goes to a poller, and reports of the poller to
+//! [`Core::ready`]. Requests are accepted at any time ([`Core::request`]) and sent by [`Core::flush`]; [`Core::event`]
+//! returns events. The caller keeps the time and calls [`Core::expire`].
 
 mod handshake;
 mod receive;
@@ -60,7 +60,7 @@ impl Core {
     /// # Errors
     /// There is no way to the address, the limit of descriptors is reached, or TLS cannot be set up.
     pub fn dial(dial: &Dial) -> Result<Self, Failure> {
-        // What is set up before the connection is begun costs none of its time.
+        // Setup before the connection begins is not part of its time.
         let settings = dial.tls.as_ref().map(|options| {
             tls::warm_up();
             let offered = options.offered(&dial.protocols);
@@ -136,7 +136,7 @@ impl Core {
         }
     }
 
-    /// Requests whose response has not ended.
+    /// Returns the number of requests without a complete response.
     #[must_use]
     pub fn in_progress(&self) -> usize {
         self.exchanges.len()
@@ -164,9 +164,9 @@ impl Core {
         }
     }
 
-    /// The next of what has happened.
+    /// Returns the next event.
     pub fn event(&mut self) -> Option<Event> {
-        // The end of a connection is told after that of its exchanges.
+        // The end of a connection is reported after the end of its exchanges.
         match self.events.front() {
             Some(Event::Closed(_)) | None => {}
             Some(_) => return self.events.pop_front(),
@@ -178,12 +178,12 @@ impl Core {
         event.or_else(|| self.events.pop_front())
     }
 
-    /// Does what the poller says can be done; without news, what is left from before ([`Core::has_more`]).
+    /// Handles readiness reported by the poller. Without `news`, continues an earlier read ([`Core::has_more`]).
     pub fn ready(&mut self, news: Option<Ready>, buffer: &mut [u8]) {
         let readable = news.is_some_and(|ready| ready.readable || ready.closed);
         let writable = news.is_some_and(|ready| ready.writable || ready.closed);
         let result = match self.stage {
-            // The poller reports each change once: what came with the connection is read with it.
+            // The poller reports each change once, so data that arrived with the connection are read now.
             Stage::Connecting if writable => match self.connected() {
                 Ok(()) if readable => self.receive(buffer),
                 result => result,
@@ -198,10 +198,10 @@ impl Core {
         }
     }
 
-    /// Sends what waits.
+    /// Sends pending output.
     pub fn flush(&mut self, buffer: &mut [u8]) {
         if let Err(failure) = self.send() {
-            // What the server has said before it closed may be an answer.
+            // A response may have arrived before the server closed.
             if let (Stage::Open, Err(failure)) = (self.stage, self.receive(buffer)) {
                 return self.fail(failure);
             }

@@ -70,7 +70,8 @@ impl Core {
         Ok(())
     }
 
-    /// Takes what came: through TLS, until its handshake ends record by record, so that its last byte is known.
+    /// Processes received bytes. During the TLS handshake they go to TLS record by record, so that its last byte is
+    /// known.
     fn take(&mut self, mut bytes: &mut [u8], now: u64) -> Result<(), Failure> {
         let is_first = self.record.reads.len() == 1;
         if self.transport.tls.is_none() {

@@ -38,7 +38,7 @@ fn keep(mut stream: TcpStream) {
 /// Once the client has spoken, sends a beginning, then the same for ever.
 fn endless(first: &'static [u8], then: &'static [u8]) -> impl Fn(TcpStream) + Send + Sync {
     move |mut stream| {
-        // Sooner, it is a server that speaks without being asked: another failure.
+        // A server that writes before the request causes another failure.
         let _ = stream.read(&mut [0]);
         let mut sent = stream.write_all(first);
         let then = then.repeat(1 + (16 << 10) / then.len());
@@ -170,7 +170,7 @@ fn closed_port_is_told_at_once() {
 
 #[test]
 fn no_more_is_received_than_the_limit() {
-    // One body of exactly what is left of the limit, and one of a byte more.
+    // One body that reaches the limit exactly, and one with a byte more.
     for (more, fits) in [(0, true), (1, false)] {
         let script = move |mut stream: TcpStream| {
             head(&mut stream);

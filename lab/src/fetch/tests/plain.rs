@@ -215,7 +215,7 @@ fn requests_that_wait_fail_when_the_server_takes_no_more() {
         head(&mut stream);
         let answer = b"HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 1\r\n\r\nx";
         let _ = stream.write_all(answer);
-        // It says that it takes no more, and does not close.
+        // The response announces the close, but the connection stays open.
         let _ = std::io::copy(&mut stream, &mut std::io::sink());
     });
     let dial = dial(address, &[Protocol::H1], None);
@@ -246,7 +246,7 @@ fn as_many_requests_as_there_is_room_for_wait_until_a_connection_is_open() {
         core.request(token, &get(&dial, "/"));
     }
     assert_eq!(core.room(), 0);
-    // Who asks for one more than there is room for is not refused, and there is not more room for it.
+    // A request beyond the free room is accepted and waits; it does not add room.
     core.request(REQUESTS_BEFORE_OPEN, &get(&dial, "/"));
     assert_eq!(core.room(), 0);
     assert_eq!(core.in_progress(), REQUESTS_BEFORE_OPEN + 1);

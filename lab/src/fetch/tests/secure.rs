@@ -18,7 +18,7 @@ fn handshake(connection: &Connection) -> Handshake {
     handshake.expect("it is complete").clone()
 }
 
-/// Opens a connection, asks once, and returns what was recorded of the handshake.
+/// Opens a connection, sends one request, and returns the record of the handshake.
 fn once(dial: &Dial) -> Handshake {
     let mut connection = Connection::open(dial).expect("it listens");
     let response = connection.exchange(&get(dial, "/a")).expect("a response");
@@ -85,7 +85,7 @@ fn records_and_bytes_of_the_first_flight_are_counted() {
             record.tls_records.last().map(|one| one.content_type),
             Some(23)
         );
-        // The flight ends where a record does, and does not end with the tickets behind it.
+        // The flight ends at the end of a record, before the tickets.
         let flight = handshake(&connection).received_bytes;
         let mut end = 0;
         let ends = record.tls_records.iter().map(|one| {
@@ -145,7 +145,7 @@ fn certificates_are_compressed_only_where_that_is_offered() {
     assert_eq!(whole.certificates, secure.chain);
 }
 
-/// A connection that sends early data where it can.
+/// Options of a connection that sends early data if possible.
 fn early(address: std::net::SocketAddr, protocol: Protocol, secure: &Secure) -> Dial {
     let mut dial = dial(address, &[protocol], Some(secure));
     let tls = dial.tls.as_mut().expect("TLS");

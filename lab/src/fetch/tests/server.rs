@@ -58,7 +58,7 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    /// With a certificate for localhost and one above it, whose names have `filler` bytes.
+    /// Makes a certificate for localhost and its issuer, with names of `filler` bytes.
     pub(crate) fn new(filler: usize) -> Self {
         let key = || KeyPair::generate().expect("there is randomness");
         let mut params = CertificateParams::new(["authority".to_owned()]).expect("a name");
@@ -141,14 +141,14 @@ impl Answer {
 /// The answer to the request of a path.
 type Answers = Arc<dyn Fn(&str) -> Answer + Send + Sync>;
 
-/// A server whose body is the path that was asked for; with TLS it speaks what is agreed on.
+/// Starts a server that responds with the requested path; with TLS, ALPN selects the protocol.
 pub(crate) fn serve(protocol: Protocol, secure: Option<&Secure>) -> SocketAddr {
     serve_with(protocol, secure, |path| {
         Answer::new(200, &[("X-A", "b")], path)
     })
 }
 
-/// A server with these answers; with TLS it speaks what is agreed on.
+/// Starts a server with these answers; with TLS, ALPN selects the protocol.
 pub(crate) fn serve_with(
     protocol: Protocol,
     secure: Option<&Secure>,
@@ -287,7 +287,7 @@ fn send_head<P: Streams>(conn: &mut Conn<P>, stream: u32, answer: &Answer) {
     conn.send_head(stream, &head, plan);
 }
 
-/// The longest that a test waits for what comes.
+/// Longest wait of a test for an event.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 
 /// A connection to a server of the tests, which is called localhost.

@@ -1,12 +1,12 @@
-//! The critical path: the chain of resources of which each made the next one late.
+//! The critical path: a chain of resources, each of which delayed the next one.
 
 use std::collections::{HashMap, HashSet};
 
 use super::staircase::Staircase;
 use crate::page::visit::Visit;
 
-/// Places of the resources that led to the one that ended last, in order: each is what the next one waited for in the queue,
-/// or else what made the page ask for it.
+/// Returns places of the resources that led to the one that ended last, in order. Each resource delayed the next one in
+/// the queue, or caused its request.
 pub(super) fn critical_path(visit: &Visit, staircase: &Staircase) -> Vec<usize> {
     let ends = visit.resources.iter().enumerate();
     let last = ends.max_by(|a, b| a.1.end_ms().total_cmp(&b.1.end_ms()));

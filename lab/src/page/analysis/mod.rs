@@ -1,7 +1,7 @@
 //! Analysis of a visit: the parts of each wait, stalls, the staircase of starts, connections, sums, the critical path.
 //!
-//! Pure functions of a [`Visit`]: the same visit has the same analysis, whether a browser, the clients of this crate or a
-//! HAR file is its source. Where the visit lacks a figure, the analysis lacks it, too; nothing is guessed.
+//! Pure functions of a [`Visit`]: equal visits have equal analyses, whether a browser, the clients of this crate or a
+//! HAR file is the source. A figure that the visit lacks is absent from the analysis; nothing is estimated.
 //!
 //! Source: docs/waterfall.md.
 
@@ -44,7 +44,7 @@ pub struct Analysis {
     pub by_host: Vec<Sum>,
     /// Sum of all requests.
     pub total: Sum,
-    /// Places of the resources, in order, of which each made the next one late, up to the one that ended last.
+    /// Places of a chain of resources, each of which delayed the next one, up to the one that ended last.
     pub critical_path: Vec<usize>,
 }
 

@@ -4,7 +4,7 @@ use engines::http::civil;
 
 /// Writes a moment, ms since 1970 in UTC, to the microsecond.
 pub(super) fn encode(unix_ms: f64) -> String {
-    // What is no date is written as the first one: a reader of the archive gets a date in any case.
+    // A number that is not finite becomes the first date, so that the archive is valid in any case.
     let us = match unix_ms.is_finite() {
         true => (unix_ms.clamp(0.0, LATEST_MS) * 1000.0).round() as i64,
         false => 0,
@@ -128,7 +128,7 @@ fn day_number(year: i64, month: i64, day: i64) -> i64 {
     years + months + day - 1
 }
 
-/// The years whose dates are taken for dates.
+/// Accepted years of a date.
 const YEARS: (i64, i64) = (1970, 2200);
 /// The last moment that is written, ms: the end of 2200.
 const LATEST_MS: f64 = 7_289_654_399_999.0;

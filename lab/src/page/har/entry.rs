@@ -47,7 +47,7 @@ impl Element for Entry {
             started.ok_or_else(|| Fault::new("startedDateTime", "it is missing"))?;
         let start_ms = raw.start_ms.number("_startMs")?;
         let timings = raw.timings.optional("timings")?;
-        // The sum of all phases, which may be longer than any of them; it is asked for only where there are none.
+        // The sum of all phases may exceed the limit of one phase. It is read only if there are no phases.
         let time_ms = match &timings {
             Some(_) => None,
             None => raw.time.time_ms("time")?,
@@ -185,7 +185,7 @@ impl RawResponse {
         let error = self.error.0.0.filter(|text| !text.is_empty());
         let is_status = STATUSES.contains(&status) && status.fract() == 0.0;
         resource.status = if is_status { status as u16 } else { 0 };
-        // Some programs have numbers of their own for what went wrong.
+        // Some programs report failures as statuses of their own.
         let strange = (!is_status && status > 0.0).then(|| format!("status {status}"));
         resource.error = error.or(strange);
         let version = self.http_version.text("httpVersion")?.unwrap_or_default();
@@ -199,11 +199,11 @@ impl RawResponse {
         resource.head_bytes = self.headers_size.bytes("headersSize")?;
         let body_bytes = self.body_size.bytes("bodySize")?;
         let transferred = self.transfer_size.bytes("_transferSize")?;
-        // Chrome counts only both together where heads are compressed.
+        // With compressed heads, Chrome reports only the sum of head and body.
         let without_head =
             transferred.map(|all| all.saturating_sub(resource.head_bytes.unwrap_or(0)));
         resource.body_bytes = body_bytes.or(without_head);
-        // Older Chrome says that a response came from the cache by this alone.
+        // Older versions of Chrome mark a response from the cache only in this way.
         resource.from_cache = !is_ours
             && transferred == Some(0)
             && resource.status == OK
@@ -253,7 +253,7 @@ fn phases(raw: RawTimings, is_ours: bool) -> Result<Phases, Fault> {
         }
     }
     if !is_ours {
-        // Firefox and others write 0 for what did not take place; nothing of a network takes none.
+        // Firefox and others write 0 for a phase that did not take place. No phase of a network takes 0 ms.
         let positive = |ms: Option<f64>| ms.filter(|ms| *ms > 0.0);
         phases.dns_ms = positive(phases.dns_ms);
         phases.tls_ms = positive(tls_ms);
@@ -414,7 +414,7 @@ impl TextOrObject for Failed {
     }
 }
 
-/// Address and port; the port is the URL's where none is given.
+/// Returns address and port; without a port, that of the URL.
 fn remote_of(address: &str, port: Option<f64>, url: &str) -> Option<String> {
     let address = address.trim();
     if address.is_empty() {

@@ -1,5 +1,5 @@
-//! JSON of unknown programs, read into what it should be: a wrong type is remembered with its place, and never the parser's
-//! error. What is not asked for is passed over without being kept.
+//! Reads JSON of unknown programs into expected types. A wrong type is a fault with its path, never an error of the
+//! parser. Unknown members are skipped and not kept.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -93,7 +93,8 @@ impl Value {
         }
     }
 
-    /// A size in bytes; -1 is unknown, and so are others below 0, which Chrome writes for what it has not counted.
+    /// Returns a size in bytes. Sizes below 0 are unknown: -1 by the standard, others from Chrome for bytes that it has
+    /// not counted.
     pub(super) fn bytes(&self, path: &str) -> Result<Option<u64>, Fault> {
         match self.number(path)? {
             Some(bytes) if bytes > BYTES_MAX as f64 => {
@@ -104,7 +105,7 @@ impl Value {
         }
     }
 
-    /// Whether it says yes.
+    /// Returns whether the value means true.
     pub(super) fn is_true(&self) -> bool {
         match self {
             Self::Bool(yes) => *yes,
@@ -158,12 +159,11 @@ impl<T> Object<T> {
     }
 }
 
-/// An element of a list: what it is read as, and what is made of it at once, so that a list takes no more memory than what is
-/// kept of it.
+/// An element of a list. It is converted at once, so a list takes no more memory than the converted elements.
 pub(super) trait Element: Sized {
     /// As it is in the file.
     type Raw: DeserializeOwned;
-    /// The most of them in a list.
+    /// Most elements in a list.
     const MOST: usize;
     /// Their name in faults.
     const NAME: &'static str;
@@ -185,7 +185,7 @@ pub(super) enum List<T> {
 }
 
 impl<T> List<T> {
-    /// Its elements; none where it is missing.
+    /// Returns the elements; none if the list is missing.
     pub(super) fn elements(self, path: &str) -> Result<Vec<T>, Fault> {
         match self {
             Self::Missing => Ok(Vec::new()),
@@ -195,7 +195,7 @@ impl<T> List<T> {
     }
 }
 
-/// A value that is read from a text or an object, and is a default where it is something else.
+/// A value read from a text or an object; a default for any other type.
 pub(super) trait TextOrObject: Default {
     /// The object as it is in the file.
     type Raw: DeserializeOwned;
@@ -329,7 +329,7 @@ impl<T: Element> OfJson for List<T> {
             };
             match new {
                 Ok(element) => elements.push(element),
-                // The rest is passed over: the first fault is the one that is told.
+                // The rest is skipped: only the first fault is reported.
                 Err(fault) => return pass_list(list).map(|()| Self::Wrong(fault)),
             }
         }

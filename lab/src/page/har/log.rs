@@ -35,7 +35,7 @@ pub(super) struct RawAgent {
 }
 
 impl RawAgent {
-    /// The program; `is_browser` where the archive does not say it.
+    /// Reads the program; `is_browser` applies if the archive does not specify it.
     pub(super) fn read(self, is_browser: bool) -> Result<Agent, Fault> {
         Ok(Agent {
             name: self.name.text("name")?.unwrap_or_default(),
@@ -139,7 +139,7 @@ impl Element for PageHead {
     fn new(raw: Object<RawPage>) -> Result<Self, Fault> {
         let raw = raw.required("")?;
         let started = raw.started_date_time.date("startedDateTime")?;
-        // Exact where the date was not changed.
+        // The exact time counts unless the date was changed.
         let exact = raw.started_unix_ms.number("_startedUnixMs")?;
         let exact = exact.filter(|ms| started.is_some_and(|date| (date - ms).abs() < 1.0));
         let timings = raw

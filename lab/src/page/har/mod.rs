@@ -1,7 +1,8 @@
-//! HAR 1.2, the archive format of browsers' network panels: visits out, and visits in, of ours and of others.
+//! HAR 1.2, the archive format of browsers: writes visits, and reads our archives and those of other programs.
 //!
-//! [`write()`] makes one page of the archive of each visit; [`read()`] makes a visit of each page. A visit that was written reads
-//! as an equal one, but for its filmstrip. What HAR has no member for is in custom members, whose names begin with `_`:
+//! [`write()`] makes a page of each visit, and [`read()`] a visit of each page. A visit that was written reads as an
+//! equal one, but without its filmstrip. Data without a member in HAR are in custom members with names that begin with
+//! `_`:
 //!
 //! | member | of | meaning |
 //! |---|---|---|
@@ -15,8 +16,8 @@
 //! | `_tcp`, `_absent` | timings | `connect` without `ssl`; which of the three mandatory times are unknown, and written as 0 |
 //! | `_error`, `_transferSize` | response | as Chrome has them |
 //!
-//! Archives of others are taken as they are: what is missing is unknown, numbers may be texts, members of unknown names are
-//! passed over unread, however deep. What is broken is a [`Fault`] with its path. Bodies are never kept.
+//! Archives of other programs are read leniently: missing members are unknown, numbers may be texts, members with
+//! unknown names are skipped, however deep. An invalid value is a [`Fault`] with its path. Bodies are never kept.
 //!
 //! Source: HAR 1.2 (softwareishard.com/blog/har-12-spec).
 
@@ -41,7 +42,7 @@ pub use write::write;
 /// A page of an archive.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Page {
-    /// Its name within the archive; empty where the archive has no pages.
+    /// Its id in the archive; empty if the archive has no pages.
     pub id: String,
     /// The visit to it.
     pub visit: Visit,
@@ -134,7 +135,7 @@ pub const WITHHELD_MAX: usize = 10_000;
 pub const TIME_MS_MAX: f64 = 604_800_000.0;
 /// The most bytes that are taken for a size: a pebibyte, which a number of JSON has exactly.
 pub const BYTES_MAX: u64 = 1 << 50;
-/// Pages that are named where one is not found.
+/// Most ids in the message about an unknown page.
 const PAGES_NAMED: usize = 10;
 /// Characters of a text that are quoted in a fault.
 const QUOTED_CHARS: usize = 40;

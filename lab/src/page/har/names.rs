@@ -2,7 +2,7 @@
 
 use crate::page::resource::Kind;
 
-/// A protocol's name for `httpVersion`, which is that of the status line where there is one.
+/// Returns the `httpVersion` of a protocol: the text of the status line if the protocol has one.
 pub(super) fn http_version(protocol: &str) -> &str {
     match protocol {
         "" => UNKNOWN,
@@ -15,7 +15,7 @@ pub(super) fn http_version(protocol: &str) -> &str {
     }
 }
 
-/// The protocol that `httpVersion` means, as ALPN names it; empty where it means none.
+/// Returns the protocol of an `httpVersion`, as ALPN names it; empty if unknown.
 pub(super) fn protocol(http_version: &str) -> String {
     let name = http_version.trim().to_ascii_lowercase();
     let alpn = match name.as_str() {

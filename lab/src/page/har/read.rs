@@ -172,7 +172,8 @@ impl Source {
         Ok(Page { id: head.id, visit })
     }
 
-    /// The program that visited the page: the browser, or the writer of the archive, which is one where pages have times.
+    /// Returns the program that visited the page: the browser, or the writer of the archive. The writer is taken for a
+    /// browser if the page has load times.
     fn agent(&self, timings: &PageTimings) -> Agent {
         let has_times = timings.load_ms.is_some() || timings.dom_content_loaded_ms.is_some();
         self.browser.clone().unwrap_or_else(|| Agent {
@@ -182,21 +183,21 @@ impl Source {
     }
 }
 
-/// When a resource was asked for after the visit's start, ms.
+/// Returns when a resource was requested, ms from the start of the visit.
 fn start_ms(entry: &Entry, base: f64, page_start: f64) -> Result<f64, Fault> {
     let start = entry.started_unix_ms - base;
     if start.abs() > TIME_MS_MAX {
         let why = "it is more than a week away from its page";
         return Err(Fault::new("startedDateTime", why));
     }
-    // Exact where the date was not changed.
+    // The exact time counts unless the date was changed.
     if let Some(exact) = entry.start_ms.filter(|ms| (ms - start).abs() < 1.0) {
         return Ok(exact);
     }
     let phases = &entry.resource.phases;
     let opening = [phases.dns_ms, phases.connect_ms, phases.tls_ms];
     let opening_ms: f64 = opening.into_iter().flatten().sum();
-    // WebPageTest starts an entry where its request is sent, behind the connection's opening.
+    // In archives of WebPageTest, an entry starts when its request is sent, after the connection is open.
     let after_page = entry.started_unix_ms - page_start;
     let is_sent = |at: f64| (at - after_page).abs() < 1.0;
     match entry.load_start_ms.is_some_and(is_sent) {
@@ -205,11 +206,12 @@ fn start_ms(entry: &Entry, base: f64, page_start: f64) -> Result<f64, Fault> {
     }
 }
 
-/// Numbers of connections: their own where all of them have one, else by their first use.
+/// Returns numbers of connections: their own if all of them are numbers, else in the order of first use.
 fn connections(entries: &[(usize, Entry)], is_ours: bool, firefox: bool) -> Vec<Option<u64>> {
     let name = |entry: &Entry| -> Option<String> {
         let name = entry.connection.clone()?;
-        // Firefox names the server's port, which says nothing of a connection; 0 is none to Chrome, -1 to WebPageTest.
+        // Firefox writes the port of the server, which does not identify a connection. 0 means no connection in Chrome,
+        // -1 in WebPageTest.
         let port = || {
             Url::parse(&entry.resource.url)
                 .ok()
@@ -240,7 +242,7 @@ fn connections(entries: &[(usize, Entry)], is_ours: bool, firefox: bool) -> Vec<
     found
 }
 
-/// Places of initiators: as the archive says, or the last resource of that URL before.
+/// Returns places of initiators: by index in our archives, else the last resource before with that URL.
 fn initiators(entries: &[(usize, Entry)]) -> Vec<Option<usize>> {
     let mut last: HashMap<&str, usize> = HashMap::new();
     let mut found = Vec::with_capacity(entries.len());
@@ -257,7 +259,8 @@ fn initiators(entries: &[(usize, Entry)]) -> Vec<Option<usize>> {
     found
 }
 
-/// Times of a page of others: moved to the visit's start, with the first byte of the document where it is not said.
+/// Converts times of another program's page: they count from the start of the visit. A missing first byte is that of
+/// the document.
 fn of_others(timings: PageTimings, later_ms: f64, resources: &[Resource]) -> PageTimings {
     let sane = |ms: &f64| *ms <= TIME_MS_MAX;
     let moved = |ms: Option<f64>| {
@@ -281,7 +284,7 @@ fn of_others(timings: PageTimings, later_ms: f64, resources: &[Resource]) -> Pag
     }
 }
 
-/// The URL of the first document, or of what was asked for first.
+/// Returns the URL of the first document, or of the first resource.
 fn first_document(resources: &[Resource]) -> String {
     let mut documents = resources.iter().filter(|one| one.kind == Kind::Document);
     let first = documents.next().or_else(|| resources.first());

@@ -9,7 +9,7 @@ use super::{BYTES_MAX, date, names};
 use crate::page::resource::{Phases, Resource};
 use crate::page::visit::{Agent, PageTimings, Visit, Withheld};
 
-/// Writes an archive with a page of each visit. What is not finite is written as unknown.
+/// Writes an archive with a page of each visit. A number that is not finite is written as unknown.
 #[must_use]
 pub fn write(visits: &[&Visit]) -> String {
     let browser = visits.first().map(|visit| visit.agent.clone());
@@ -41,7 +41,7 @@ fn agent(agent: &Agent) -> Value {
 }
 
 fn page(visit: &Visit, number: usize, browser: &Agent) -> Value {
-    // HAR wants a title; the URL stands for one, and reads as none.
+    // HAR requires a title. A title equal to the URL reads as no title.
     let title = visit.title.as_ref().unwrap_or(&visit.url);
     let mut page = Map::new();
     page.insert("id".to_owned(), json!(id(number)));

@@ -12,7 +12,7 @@ use sys::poll::Waker;
 
 use super::response::{HTML, Request, Response};
 
-/// Answer to a request before any thread is asked.
+/// The response to a request, or the need of a thread for it.
 #[derive(Debug)]
 pub(in crate::web) enum Route {
     /// The response is at hand.

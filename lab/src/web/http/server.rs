@@ -376,7 +376,7 @@ fn settings() -> Settings {
     }
 }
 
-/// Raises the soft limit of open files to what all connections need, at most to the hard limit.
+/// Raises the soft limit of open files to the number for all connections, at most to the hard limit.
 fn raise_file_limit() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

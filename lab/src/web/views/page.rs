@@ -1,4 +1,4 @@
-//! The pages of the dashboard, and which view each of them has.
+//! The pages of the dashboard and their views.
 
 use store::Error;
 

@@ -113,7 +113,7 @@ fn style_sheets_and_scripts_come_before_images() {
         let one = find(&visit, path);
         one.first_byte_ms() - one.phases.wait_ms.expect("it was sent")
     };
-    // They are named last, and asked for first; only what was sent while they were not known is before them.
+    // They are last in the document and are requested first. Only images sent before their discovery precede them.
     let images = (0..98).map(|number| sent(&format!("/{number}.png")));
     let before = images.filter(|image| *image < sent("/last.css")).count();
     assert!(before <= 12, "{before}");
@@ -174,7 +174,7 @@ fn resources_are_asked_for_while_the_document_streams_in() {
         } else {
             let start = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n<link rel=stylesheet href=a.css>";
             let _ = stream.write_all(start);
-            // The rest comes once the style sheet was asked for.
+            // The rest is sent after the request of the style sheet.
             let all = wait
                 .lock()
                 .expect("no panic")

@@ -1,4 +1,4 @@
-//! Servers that do not begin what they are asked for over HTTP/2 (RFC 9113 sections 6.8 and 8.7).
+//! HTTP/2 servers that refuse requests without processing them (RFC 9113 sections 6.8 and 8.7).
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

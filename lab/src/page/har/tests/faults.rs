@@ -254,7 +254,7 @@ fn lists_have_limits() {
         told,
         "log.entries[0].request.headers: there are more than 1000 fields"
     );
-    // `of_page` for each of so many entries.
+    // Makes `n` entries; `of_page` returns the page of each.
     let entries = |n: usize, of_page: fn(usize) -> Value| {
         let entry = |place| {
             json!({

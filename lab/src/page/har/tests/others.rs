@@ -82,7 +82,7 @@ fn an_archive_of_webpagetest_is_read() {
     );
     let visit = &visits(&archive)[0];
     let found = &visit.resources[0];
-    // The entry starts where the request was sent; the opening of the connection was before.
+    // The entry starts with the request; the connection was opened before.
     assert_eq!((found.start_ms, found.first_byte_ms()), (40.0, 238.0));
     assert_eq!(
         (found.phases.connect_ms, found.phases.tls_ms),

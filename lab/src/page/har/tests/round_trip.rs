@@ -159,7 +159,7 @@ fn an_archive_has_all_mandatory_members() {
             assert!(!object[name].is_null(), "{name}");
         }
     }
-    // The handshake is a part of the opening, and what did not take place is -1.
+    // The handshake is a part of `connect`; -1 is a phase that did not take place.
     let timings = &entry["timings"];
     assert_eq!(
         (&timings["connect"], &timings["ssl"]),
