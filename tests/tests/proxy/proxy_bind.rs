@@ -1,6 +1,6 @@
 //! `proxy_bind`: where connections to servers come from.
 
-use firstbyte_tests::{Server, peer};
+use firstbyte_tests::{Server, Signal, peer, wait_until};
 
 /// Two locations that are passed on to a server which says who asks.
 fn site(bound: &str) -> Server {
@@ -33,4 +33,27 @@ fn a_worker_of_another_user_may_still_bind_transparently() {
     }
     let server = site("proxy_bind 127.0.0.3 transparent;");
     assert_eq!(server.get("/bound").text(), "127.0.0.3");
+}
+
+/// The old worker has given up the right, so another one is started.
+#[test]
+fn a_reload_may_begin_to_bind_transparently() {
+    if !peer::is_root() {
+        return;
+    }
+    let server = site("");
+    assert_eq!(server.get("/bound").text(), "127.0.0.1");
+    let before = server.workers();
+    server.rewrite_conf(|text| {
+        let bound = "location /bound { proxy_bind 127.0.0.3 transparent; ";
+        text.replace("location /bound { ", bound)
+    });
+    server.signal(Signal::HUP);
+    wait_until("connections come from the new address", || {
+        server.get("/bound").text() == "127.0.0.3"
+    });
+    wait_until("the old worker ends", || {
+        let now = server.workers();
+        now.iter().all(|worker| !before.contains(worker))
+    });
 }

@@ -3,6 +3,7 @@
 //! The test is the manager: it listens on the datagram socket that `NOTIFY_SOCKET` names.
 //! Source: sd_notify(3). nginx says nothing to a manager, so these tests are firstbyte's alone.
 
+use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -195,6 +196,41 @@ fn a_replaced_worker_is_not_told_of() {
         manager.is_silent(),
         "a worker that is replaced is the server's own business"
     );
+}
+
+/// The worker is replaced while the reload waits for an address.
+#[test]
+fn a_pending_reload_is_not_reported_as_ready_by_another_worker() {
+    if is_elsewhere() {
+        return;
+    }
+    let site = site("off")
+        .file("unused", "%%PORT2%%")
+        .allow("Address already in use")
+        .allow("exited on signal 9");
+    let mut manager = Manager::start(site);
+    assert_has(&manager.received(), "READY=1");
+    let server = &mut manager.server;
+    server.adopt("nginx.pid");
+    let second = server.port_number(2);
+    let taken = TcpListener::bind(("127.0.0.1", second)).expect("the port is reserved");
+    server.rewrite_conf(|text| {
+        let listen = format!("listen 127.0.0.1:{second}; return 200 new;");
+        text.replace("return 200 ok;", &listen)
+    });
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", "try again to bind()");
+    let worker = server.workers()[0];
+    assert!(process::signal(worker, Signal::KILL));
+    wait_until("another worker serves", || {
+        let workers = manager.server.workers();
+        workers.first().is_some_and(|&other| other != worker) && process::is_waiting(workers[0])
+    });
+    assert_eq!(manager.server.get("/").text(), "ok");
+    drop(taken);
+    assert_has(&manager.received(), "RELOADING=1");
+    assert_has(&manager.received(), "READY=1");
+    assert_eq!(manager.server.get("/").text(), "new");
 }
 
 #[test]

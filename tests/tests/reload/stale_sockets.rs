@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 
 use firstbyte_tests::{Client, Server, Signal, command, peer, process, wait_until};
 
@@ -70,7 +70,7 @@ fn a_reload_replaces_a_file_that_nobody_listens_on_and_no_other() {
     add("stale");
     wait_until("the reload has replaced it", || {
         UnixListener::bind(server.path("stale")).is_err()
-            && std::os::unix::net::UnixStream::connect(server.path("stale")).is_ok()
+            && UnixStream::connect(server.path("stale")).is_ok()
     });
     answers(&server, "stale");
     // Somebody listens on this one: it stays as it is.
@@ -81,6 +81,37 @@ fn a_reload_replaces_a_file_that_nobody_listens_on_and_no_other() {
     let after = fs::metadata(server.path("live")).expect("a socket").ino();
     assert_eq!(before, after);
     answers(&server, "stale");
+}
+
+/// The next generation has no such socket, but its worker has not answered yet.
+#[test]
+fn a_refused_reload_leaves_the_socket_of_a_worker_that_still_serves() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(SITE).allow("none/nginx.pid").start();
+    let worker = server.workers()[0];
+    wait_until("the worker has reported that it serves", || {
+        process::is_waiting(worker)
+    });
+    assert!(process::signal(worker, Signal::STOP));
+    let listen = format!("listen unix:{};", server.path("socket").display());
+    let log = server.path("second.log");
+    let logged = format!("access_log {};", log.display());
+    server.rewrite_conf(|text| text.replace(&listen, &logged));
+    server.signal(Signal::HUP);
+    wait_until("the second configuration is opened", || log.exists());
+    server.rewrite_conf(|text| {
+        let text = text.replace(&logged, &format!("{logged} {listen}"));
+        text.replace("nginx.pid", "none/nginx.pid")
+    });
+    server.signal(Signal::HUP);
+    server.wait_for_text("error.log", "none/nginx.pid");
+    assert!(UnixStream::connect(server.path("socket")).is_ok());
+    assert!(process::signal(worker, Signal::CONT));
+    wait_until("the worker serves the second configuration", || {
+        !server.path("socket").exists()
+    });
 }
 
 #[test]
