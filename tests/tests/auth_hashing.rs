@@ -15,7 +15,7 @@ use firstbyte_tests::{Builder, Client, Server, peer};
 const SLOW: &str = "Authorization: Basic c2xvdzp4";
 const NOBODY: &str = "Authorization: Basic bm9ib2R5Ong=";
 
-/// How long others may wait, and how long a machine that can tell takes without any hash.
+/// Longest permitted wait of other clients, and the longest response time without a hash for a conclusive test.
 const PROMPT: Duration = Duration::from_millis(50);
 const IDLE: Duration = Duration::from_millis(10);
 /// How long a hash is to take, and the cost of one that takes less.
@@ -202,7 +202,7 @@ fn passwords_of_clients_that_have_left_are_not_hashed() {
     }
     let log = server.wait_for_text("a.log", " 499 ");
     assert!(log.contains("\"GET /t.txt HTTP/1.1\" 401 "), "{log}");
-    // Comes behind all of them.
+    // Comes after all of them.
     assert_eq!(one.get_with("/t.txt", &[NOBODY]).status, 401);
     let worked = cpu_time(worker) - before;
     assert!(
@@ -273,7 +273,7 @@ fn what_else_decides_waits_for_the_password() {
         let answer = client.get_with("/page", &[&with("wrong")]);
         assert_eq!((answer.status, &*answer.text()), (401, "open"));
     }
-    // Pipelined, an answer comes behind the one before.
+    // A pipelined response comes after the one before.
     let mut client = server.client();
     let line = with("another");
     client.send(format!(

@@ -76,7 +76,7 @@ fn every_protocol_is_counted_to_the_last_response() {
     }
 }
 
-/// That a tool did not do its work, and said so in such words.
+/// Asserts that a tool failed with this message.
 #[track_caller]
 fn assert_refused(outcome: &Outcome, why: &str) {
     let said = outcome.stderr.contains(why);
@@ -180,7 +180,7 @@ fn mixes_bodies_and_fields_are_sent() {
 #[test]
 fn failures_are_counted_by_their_kinds() {
     let server = server();
-    // Below the ports that the system gives to clients: from one of those a connection to itself can be made.
+    // Below the ephemeral ports: a client port could connect to itself.
     let reserved = Port::reserve();
     let closed = reserved.number();
     let errors = |words: &[&str]| -> (i32, BTreeMap<String, u64>) {
@@ -438,7 +438,7 @@ fn times_are_written_as_a_log_of_histograms() {
     }
 }
 
-/// The server listens on this machine, and is reached over the link all the same.
+/// The server listens on this machine, and is still reached over the link.
 #[test]
 fn server_is_measured_through_a_link() {
     if !firstbyte_tests::via::possible() {
@@ -473,5 +473,5 @@ fn server_is_measured_through_a_link() {
     assert_refused(&wrong, "40parsecs");
 }
 
-/// A block of sixty handshakes takes some hundred milliseconds: longer waits may be larger than what is to be seen.
+/// A block of sixty handshakes takes some hundred milliseconds: longer waits may hide the expected difference.
 const STALL_MOST: Duration = Duration::from_millis(10);

@@ -30,7 +30,7 @@ fn exponential(mean_ms: f64) -> String {
     format!("http://{}/", serve(wait))
 }
 
-/// Ten connections to a server with times of 0.3 s: the last response comes half a second behind the others.
+/// Ten connections to a server with response times of 0.3 s: the last response comes half a second after the others.
 #[test]
 fn rate_of_a_closed_loop_does_not_count_the_wait_for_the_last_response() {
     for size in [["--duration", "1"], ["--requests", "20"]] {

@@ -16,7 +16,7 @@ use firstbyte_tests::{Signal, TempDir, peer, process, wait_until};
 use lab::{bench, number, report, server, url};
 use serde_json::Value;
 
-/// Whether what takes long is to be done.
+/// Returns whether the long parts run.
 fn is_long() -> bool {
     let long = std::env::var_os("LAB_LONG").is_some();
     if !long {

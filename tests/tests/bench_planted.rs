@@ -29,9 +29,9 @@ const DILUTED: f64 = 0.002;
 /// hundred is wrong, and beside other work a few outliers may make it so wide that it holds all.
 const TRIES: usize = 3;
 
-/// Has this thread, and those that it starts from now on, servers and client, run before all other work: else each of the
-/// five wake-ups of a request may have to wait for somebody's slice of a processor, 3 ms. They wait nearly all the
-/// time, so that nobody is kept from anything. Needs root; without it the machine has to be quieter.
+/// Gives this thread and its later children, servers and client, real-time priority. Otherwise each of the five
+/// wake-ups of a request may wait 3 ms for another task's time slice. They are idle nearly all the time, so they delay
+/// no other task. Needs root; without it the machine has to be quieter.
 fn run_first() {
     let thread = rustix::thread::gettid().as_raw_nonzero().to_string();
     let _ = Command::new("chrt")
@@ -44,7 +44,7 @@ fn run_first() {
 fn taking(time: Duration) -> String {
     let address = serve(move || {
         let came = Instant::now();
-        // Nobody unparks it; parking may end early all the same.
+        // The loop continues if parking ends early.
         while let Some(left) = time.checked_sub(came.elapsed()) {
             std::thread::park_timeout(left);
         }
@@ -64,8 +64,8 @@ fn compared(first: &str, second: &str) -> [Value; 2] {
     [figures[0].clone(), figures[1].clone()]
 }
 
-/// Compares servers that take these times until it is as expected, three times at most; one that takes the same with
-/// itself.
+/// Compares servers with these response times, three times at most, until the result is as expected. With equal times,
+/// a server is compared with itself.
 #[track_caller]
 fn comes_out(first: Duration, second: Duration, expected: impl Fn(&[Value; 2]) -> bool) {
     run_first();
@@ -93,7 +93,8 @@ fn comes_out(first: Duration, second: Duration, expected: impl Fn(&[Value; 2]) -
     panic!("{TRIES} comparisons: {seen:?}");
 }
 
-/// Whether the interval of a ratio holds a number, or one that what is common to both servers makes of it.
+/// Returns whether the interval of a ratio contains a number. `DILUTED` allows for time common to both servers, which
+/// brings ratios nearer to 1.
 fn holds(figure: &Value, ratio: f64) -> bool {
     let (low, high) = (
         number(&figure["ratio"]["low"]),

@@ -24,7 +24,7 @@ const RATE: u64 = 250;
 /// For how long the link does nothing; half a round trip is less than a tenth of it.
 const STOPPED: Duration = Duration::from_millis(300);
 
-/// A process that goes on when the test is over, whatever has failed, and ends then.
+/// A stopped process that is resumed when dropped, even if the test fails.
 struct GoesOn(u32);
 
 impl Drop for GoesOn {
@@ -33,9 +33,8 @@ impl Drop for GoesOn {
     }
 }
 
-/// The process that has link and client is stopped for 300 ms. The packets that are on the link are due meanwhile, and
-/// late by most of that time when it goes on. So the requests that should have been sent meanwhile, 75 of 500, have
-/// waited for up to 300 ms, and not for the server.
+/// The process with link and client is stopped for 300 ms. Packets on the link become due meanwhile, and are late by
+/// most of that time. So the requests due meanwhile, 75 of 500, waited for up to 300 ms, but not for the server.
 #[test]
 fn samples_during_which_the_link_was_late_are_void() {
     if !possible() {
@@ -85,7 +84,7 @@ fn samples_during_which_the_link_was_late_are_void() {
     assert!(warning.contains(&expected), "{report}");
 }
 
-/// No link is made for it, so that the answer is the same for every user.
+/// It fails before a link is made, so that every user gets the same message.
 #[test]
 fn a_url_of_ipv6_is_refused_with_what_a_link_carries() {
     if !peer::is_firstbyte() {

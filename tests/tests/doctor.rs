@@ -29,7 +29,7 @@ fn doctor(words: &[&str]) -> Outcome {
     run(["doctor"].iter().chain(words))
 }
 
-/// The diagnosis of a run whose exit status goes with it.
+/// The diagnosis of a run; its exit status must agree.
 #[track_caller]
 fn diagnosis(words: &[&str]) -> Value {
     let outcome = doctor(&[words, &["--json"]].concat());
@@ -46,7 +46,7 @@ fn judged(words: &[&str], judge: impl Fn(&Value)) {
     busy::judged(&format!("{words:?}"), BUSY, || diagnosis(words), judge);
 }
 
-/// Runs a test of each case on a thread of its own: what takes the time of a run is round trips.
+/// Runs a test of each case on a thread of its own: a run mostly waits for round trips.
 fn side_by_side<T: Send>(cases: impl IntoIterator<Item = T>, test: impl Fn(T) + Sync) {
     let test = &test;
     std::thread::scope(|scope| {
@@ -124,7 +124,7 @@ fn stalls_below(most: u64, speaks: Speaks, evidence: &Value) {
             .as_array()
             .is_some_and(|all| all.contains(&json!(100)))
     );
-    // A client of HTTP/2 acknowledges SETTINGS during the first response, and what was received with it.
+    // An HTTP/2 client acknowledges SETTINGS during the first response, and earlier bytes with it.
     let first = if speaks == Speaks::Http2 { 2 } else { 1 };
     let places: Vec<u32> = (first..=4).collect();
     assert_eq!(evidence["requests_that_stall"], json!(places), "{speaks:?}");
@@ -285,7 +285,7 @@ fn files_are_removed_when_it_is_interrupted() {
 
 #[test]
 fn what_cannot_be_measured_is_said_in_a_sentence() {
-    // A port that nobody has: it was free a moment ago.
+    // A free port: its listener is closed again.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let free = listener.local_addr().expect("it is bound").port();
     drop(listener);
@@ -321,7 +321,7 @@ fn servers_that_make_no_sense_end_with_status_one() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
         let server = std::thread::spawn(move || {
-            // The first connection may be one that only finds out whether somebody listens.
+            // The first connection may only test whether the port is open.
             for _ in 0..2 {
                 let Ok((mut stream, _)) = listener.accept() else {
                     return;

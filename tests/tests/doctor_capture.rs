@@ -33,7 +33,7 @@ fn doctor(words: &[&str]) -> Outcome {
     run(["doctor"].iter().chain(words))
 }
 
-/// The diagnosis of a file, whose exit status says the same.
+/// The diagnosis of a file; its exit status must agree.
 #[track_caller]
 fn diagnosis(option: &str, file: &Path) -> Value {
     let outcome = doctor(&[option, &file.display().to_string(), "--json"]);
@@ -113,7 +113,7 @@ fn shown(dir: &TempDir, name: &str) -> String {
     dir.path().join(name).display().to_string()
 }
 
-/// The diagnosis of a capture during which the link was on time; `None` where the machine is too busy.
+/// The diagnosis of a capture with a link that was on time; `None` if the machine is too busy.
 fn examined(hold_ms: u32, client: &[String]) -> Option<Value> {
     for _ in 0..ATTEMPTS {
         let dir = TempDir::new();
@@ -125,7 +125,7 @@ fn examined(hold_ms: u32, client: &[String]) -> Option<Value> {
     None
 }
 
-/// The finding of a stall, with what it cost, and the requests that it names.
+/// Asserts that the first finding is a stall with this cost, and returns its requests.
 #[track_caller]
 fn assert_stalls(found: &Value, hold_ms: u32) -> Vec<u64> {
     let stall = &found["findings"][0];
@@ -177,7 +177,7 @@ fn withheld_ends_are_named_from_a_capture_with_their_packets() {
     }
 }
 
-/// The diagnosis of a capture of curl with these ciphers and with the keys that it has written; `None` where it writes none, or
+/// The diagnosis of a capture of curl with these ciphers and the keys that it has written; `None` if it writes none, or
 /// the machine is too busy.
 fn opened(ciphers: &[&str], urls: &[String]) -> Option<Value> {
     let dir = TempDir::new();
@@ -282,7 +282,7 @@ fn withheld_ends_are_named_over_streams_at_the_sizes_that_stall() {
                 continue;
             }
             let requests = assert_stalls(&found, hold_ms);
-            // The first response may be acknowledged with what the client says of its settings.
+            // The first response may be acknowledged together with the client's settings.
             assert!(requests.len() >= 2, "{speaks:?} {path}: {found:#}");
         }
     }
@@ -414,7 +414,7 @@ fn a_configuration_that_does_not_load_is_refused_as_by_a_test() {
     }
 }
 
-/// An archive of one page whose only response is this text, uncompressed.
+/// An archive of one page; its only response is this text, uncompressed.
 fn archive(bytes: usize) -> String {
     json!({"log": {"version": "1.2", "creator": {"name": "t", "version": "1"},
         "pages": [{"id": "p", "startedDateTime": "2026-01-01T00:00:00.000Z", "title": "t", "pageTimings": {}}],

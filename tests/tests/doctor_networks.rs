@@ -44,7 +44,7 @@ fn quick_name_server_is_not_found() {
     });
 }
 
-/// Judges the diagnosis of a healthy server by a name that one name server knows.
+/// Checks the diagnosis of a healthy server, reached by a name of this name server.
 fn by_name_server(delay: Duration, judge: impl Fn(&Value) + Send + Sync) {
     in_own_network("", || {
         let _name_server = NameServer::serve(NAME, delay);
@@ -66,8 +66,8 @@ fn by_name_server(delay: Duration, judge: impl Fn(&Value) + Send + Sync) {
 
 const NAME: &str = "name.example";
 
-/// Examines a healthy server in a network with these options of the route to visitors, and this setting of
-/// `tcp_slow_start_after_idle`, with `--try`; judges what is found.
+/// Examines a healthy server with `--try`, in a network with these options of the route to visitors and this setting of
+/// `tcp_slow_start_after_idle`, and checks the findings.
 fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send + Sync) {
     in_own_network(route, || {
         let settings = [
@@ -80,7 +80,7 @@ fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send
         }
         let corking = sysctl(CORKING);
         let server = with(&[]);
-        // Without TLS, whose handshake widens the window before the first response.
+        // Without TLS, since its handshake widens the window before the first response.
         let url = format!("http://localhost:{}/", server.port_number(3));
         let doctor = || diagnosis_by(Command::new(peer::binary()), &url, &["--try"]);
         let what = format!("{route}, {slow_start_after_idle}");

@@ -79,8 +79,8 @@ macro_rules! named {
     ($($test:ident)*) => { [$((stringify!($test), $test as fn()),)*] };
 }
 
-/// Several at a time: what takes the time of a run is round trips. The name of a thread in its panic is that of what it tests;
-/// those that take longest begin first.
+/// Several at a time, since a run mostly waits for round trips. The thread's name, shown by a panic, is that of the
+/// fault. The longest ones begin first.
 #[test]
 fn what_was_planted_is_the_first_finding() {
     let all = named! {
@@ -125,7 +125,7 @@ fn what_was_planted_is_the_first_finding() {
 /// Servers that are examined at a time, each by one doctor.
 const AT_A_TIME: usize = 4;
 
-/// Who speaks TLS 1.3 alone lacks nothing.
+/// A server with TLS 1.3 alone has no fault.
 fn server_without_tls_1_2_is_healthy() {
     let server = with(&[("ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.3;")]);
     examined(&https(&server, "/"), |found| {
@@ -147,7 +147,7 @@ fn long_chain_is_found_with_what_can_be_left_out() {
         assert!(needless(1).contains("root"), "{certificates}");
         assert!(needless(2).contains("twice"), "{certificates}");
         assert!(mends(found, "Root of this test"), "{found}");
-        // What was received and what the certificates have differ by the rest of the flight, some hundred bytes.
+        // Received bytes and certificates differ by the rest of the flight, some hundred bytes.
         let number = |value: &Value| value.as_u64().unwrap_or_default();
         let certificates = number(&diagnosis["measured"]["tls"]["certificate_bytes"]);
         for (version, least) in [("tls1.3", 300), ("tls1.2", 200)] {
@@ -197,7 +197,7 @@ fn sessions_that_are_never_resumed_are_found() {
     let changes = [
         ("ssl_session_cache shared:tls:1m;", "ssl_session_cache off;"),
         ("ssl_session_tickets on;", "ssl_session_tickets off;"),
-        // Which keeps sessions for itself, since what is sent early must not be sent again.
+        // It makes the server store sessions, since early data must not be replayed.
         ("ssl_early_data on;", ""),
         ("ssl_protocols TLSv1.2 TLSv1.3;", "ssl_protocols TLSv1.2;"),
     ];

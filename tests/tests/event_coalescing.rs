@@ -153,7 +153,7 @@ fn a_lone_client_is_not_waited_for() {
     assert!(on < off + Duration::from_micros(50), "{on:?}, {off:?}");
 }
 
-/// Processor time of a response of the server behind.
+/// CPU time of a response of the upstream server.
 const WORK: Duration = Duration::from_micros(10);
 /// Rounds before there is a verdict.
 const TRIES: usize = 5;

@@ -16,13 +16,13 @@ use firstbyte_tests::php::{self, Listen};
 use firstbyte_tests::wait::DEADLINE;
 use firstbyte_tests::{Server, fastcgi, peer};
 
-/// How long the page has nothing to say after its head.
+/// Pause of the page after its head.
 const PAUSE: Duration = Duration::from_millis(500);
 /// Its pieces, one by one.
 const PIECES: [&str; 3] = ["<p>one", "<p>two", "<p>three"];
 const HEAD: &str = "Content-Type: text/html\r\nX-Powered-By: script\r\n\r\n";
 
-/// A server with `/` buffered and `/unbuffered` not, `pass` being what goes on behind.
+/// A server with `/` buffered and `/unbuffered` not; `pass` is the directive for the upstream server.
 fn server(pass: &str) -> Server {
     let codings = if peer::is_firstbyte() {
         "brotli on; brotli_types *; zstd on; zstd_types *;"
@@ -41,7 +41,7 @@ fn server(pass: &str) -> Server {
     php::with_site(with_packaged(server, &["fastcgi_params"])).start()
 }
 
-/// Requests, and ways to send them; nginx flushes only where nothing is buffered.
+/// Requests, and ways to send them; nginx flushes only without buffering.
 fn ways() -> Vec<(&'static str, &'static str, &'static str)> {
     let ours = peer::is_firstbyte();
     let codings = ["identity", "gzip", "br", "zstd"];
@@ -77,7 +77,7 @@ fn gated() -> (Backend, Gates) {
     (backend, gates)
 }
 
-/// One page of the scripted server: the worst delay of its head and its pieces, or what was wrong.
+/// Requests one page of the scripted server; returns the worst delay of its head and its pieces, or an error.
 fn delay(
     gates: &Gates,
     port: u16,

@@ -23,7 +23,7 @@ use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, run, wait_
 use lab::{number, report, url};
 use recorded::{metric, site, store_processes, visit};
 
-/// A server that records into the database `visits` behind a port.
+/// A server that records into the database `visits` on a port.
 fn recording(port: u16, parameters: &str) -> Builder {
     let store = format!(
         "lab_store clickhouse:http://127.0.0.1:{port}/visits server=edge spill=%%DIR%%/spill batch=100ms {parameters};"
@@ -177,7 +177,7 @@ fn responses_are_not_slower_while_the_store_fails() {
             metric(&server, "firstbyte_lab_store_spilled_batches") > 0
         });
         let (first, second) = (url(&server, 1, "/f.txt"), url(&healthy, 1, "/f.txt"));
-        // Each request has a connection, so that each gives a row.
+        // Each request has a connection of its own, so that each gives a row.
         let words = ["--against", &second, "--blocks", "10", "--requests", "60"];
         let words = [&[first.as_str()], &words[..], &["--connections", "2"]].concat();
         let measure = || report(&words);

@@ -100,7 +100,7 @@ fn admitted_times() -> (Vec<f64>, Duration) {
     (times, stall)
 }
 
-/// By how many requests the times differ from burst and rate; nothing where they agree.
+/// Number of requests beyond burst and rate at these times; `None` if there are none.
 fn beyond_burst_and_rate(times: &[f64]) -> Option<f64> {
     let (first, last) = (times[0], times[times.len() - 1]);
     let wanted = 1.0 + BURST + RATE * (last - first);
@@ -117,8 +117,8 @@ fn beyond_burst_and_rate(times: &[f64]) -> Option<f64> {
 
 #[test]
 fn admitted_over_time_is_burst_and_rate() {
-    // A thread that is kept from running between its look at the clock and the limit makes requests seem early by so
-    // much, and not every such stall is seen; what the limit does wrong is wrong each time.
+    // If a thread stalls between its look at the clock and the limit, requests seem early by that time, and not every
+    // such stall is seen. A wrong limit fails each time.
     let mut unexplained = Vec::new();
     for _ in 0..3 {
         let (times, stall) = admitted_times();
@@ -182,7 +182,7 @@ fn rate_bounds_a_response_after_its_first_bytes() {
     let mut client = server.client();
     let waits = Waits::begin();
     assert_eq!(client.get("/big").body.len(), 1 << 20);
-    // Of 1024 kB 200 are free; nginx lets the first second's 1000 go at once and then waits for what they took.
+    // 200 kB of 1024 are free. nginx sends the first second's 1000 at once, and then waits for their time.
     waits.assert_below(waits.elapsed(), Duration::from_millis(1500));
     // Its first byte does not wait.
     let waits = Waits::begin();

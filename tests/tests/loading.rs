@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 
 use firstbyte_tests::{Server, peer};
 
-/// User time of `runs` tests of the configuration, in seconds. It is processor time, so that it hardly depends on what else
-/// the machine does; `times` counts hundredths, so that a single short run would be mostly rounding.
+/// User CPU time of `runs` tests of the configuration, in seconds. CPU time hardly depends on other load. `times`
+/// counts in hundredths, so a single short run would be mostly rounding.
 fn seconds(server: &Server, runs: usize) -> f64 {
     let mut script = Command::new("sh");
     script.args([
@@ -45,8 +45,8 @@ fn written(lines: impl Iterator<Item = String>, block: &str) -> Server {
     .written()
 }
 
-/// A file of `8 * FEW` lines, loaded once, costs about what a file of `FEW` lines costs eight times; were each line compared
-/// with all others, it would cost eight times as much.
+/// A file of `8 * FEW` lines loaded once takes about as long as a file of `FEW` lines loaded eight times. If each line
+/// were compared with all others, it would take eight times as long.
 #[track_caller]
 fn assert_in_proportion(block: &str, line: impl Fn(usize) -> String) {
     let time = |count: usize, runs: usize| {

@@ -16,7 +16,7 @@ use firstbyte_tests::wait::{DEADLINE, pause};
 use firstbyte_tests::{Server, peer};
 use rustix::process::{Resource, getrlimit, setrlimit};
 
-/// Connections where the limit of open files allows them, and how many descriptors are left to other things.
+/// Connections if the limit of open files permits, and descriptors left for other uses.
 const MOST: usize = 18_000;
 const SPARED: usize = 2_000;
 /// Connections of which all wait for their answers at a time.
@@ -180,7 +180,7 @@ const IDLE_BYTES: u64 = 256;
 /// Maximum cost of a request beside thousands of idle connections, in percent: their memory takes some of the caches.
 const COST_MAX_PERCENT: u64 = 140;
 
-/// Times to answers, one request after the other on a few connections, until `over` says so.
+/// Response times of one request after the other on a few connections, until `over` returns true.
 fn times_until(busy: &mut [TcpStream], over: impl Fn() -> bool) -> Vec<Duration> {
     let mut times = Vec::new();
     for at in (0..busy.len()).cycle() {
@@ -202,7 +202,7 @@ fn p99(mut times: Vec<Duration>) -> Duration {
     times[times.len() * 99 / 100]
 }
 
-/// Connections of a burst, within a second, and what the others may be held up by besides twice what they wait without one.
+/// Connections of a burst within a second, and the permitted delay of other clients besides twice their usual wait.
 const BURST: usize = 5_000;
 const HELD_UP: Duration = Duration::from_millis(5);
 

@@ -36,7 +36,7 @@ fn gated() -> (Backend, std::sync::Arc<std::sync::Mutex<Vec<Gate>>>) {
     (backend, gates)
 }
 
-/// One response, byte by byte: the worst delay of its pieces, or what was wrong.
+/// Requests one response, byte by byte; returns the worst delay of its pieces, or an error.
 fn delay(
     gates: &std::sync::Mutex<Vec<Gate>>,
     (protocol, port, path, coding): (&str, u16, &str, &str),
@@ -89,7 +89,7 @@ fn server(backend: &Backend) -> Server {
 fn every_piece_leaves_when_it_comes() {
     let (backend, gates) = gated();
     let server = server(&backend);
-    // nginx flushes where nothing is buffered, alone.
+    // nginx flushes only without buffering.
     let (protocols, codings, paths) = if peer::is_firstbyte() {
         (
             &["http/1.1", "h2", "spdy/3.1"][..],

@@ -64,7 +64,8 @@ fn raise_descriptors() {
     setrlimit(Resource::Nofile, limit).expect("up to the maximum anybody may");
 }
 
-/// Clients that ask and read nothing but the beginning: what the worker grows by, and how far the server behind came.
+/// Clients that read only the beginning of their response: returns the growth of the worker, and the bytes that the
+/// upstream server has sent.
 fn growth_bytes(path: &str, count: usize) -> (u64, u64) {
     let sent = Arc::new(AtomicU64::new(0));
     let of_script = Arc::clone(&sent);
@@ -96,12 +97,12 @@ fn growth_bytes(path: &str, count: usize) -> (u64, u64) {
         sent.load(Ordering::Relaxed) == count as u64
     });
     let mut growth = resident_bytes(worker);
-    // It must not creep up while nobody reads.
+    // It must not grow while no client reads.
     for _ in 0..20 {
         firstbyte_tests::wait::pause(Duration::from_millis(10));
         growth = growth.max(resident_bytes(worker));
     }
-    // One that goes on after all gets all of it.
+    // A client that resumes gets the whole response.
     let mut last = held.pop().expect("there is one");
     assert_eq!(last.response().body.len(), RESPONSE_BYTES);
     assert_eq!(server.get("/warm").text(), "warm");

@@ -13,9 +13,9 @@ const SERVERS: usize = 1500;
 const RELOADS: usize = 4;
 /// How much slower the slowest request may be in a reload.
 const MORE: Duration = Duration::from_millis(5);
-/// How long requests go on behind the first one that the new configuration answers: then the old one has been freed.
+/// Requests continue for this time after the first response of the new configuration: then the old one has been freed.
 const AFTER: Duration = Duration::from_millis(500);
-/// How long a reload may take, where the machine does much else.
+/// Limit of a reload on a busy machine.
 const RELOAD_MAX: Duration = Duration::from_secs(120);
 
 /// The slowest of some requests.

@@ -72,7 +72,7 @@ fn a_row_has_a_figure_or_a_reason_and_nothing_stays() {
     assert!(table.lines().all(|line| line.len() <= 100), "{table}");
     let left: Vec<_> = fs::read_dir(dir.path()).expect("the directory").collect();
     assert_eq!(left.len(), 2, "more than the reports: {left:?}");
-    // A file that cannot be run is told before anything starts.
+    // A missing binary is reported before anything starts.
     let refused = scale(&dir, &[&missing]).expect("python3 is there");
     assert_eq!(refused.status.code(), Some(2));
 }

@@ -185,7 +185,7 @@ fn nobody_is_locked_out(what: &str, kinds: &[Opening], connections: usize, a_sec
     panic!("{what}");
 }
 
-/// As many as are asked for, else few.
+/// The requested number of connections, or a few.
 fn connections() -> usize {
     let asked = std::env::var(VARIABLE).ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(64)
@@ -270,7 +270,7 @@ fn the_kept_alive_go_before_the_silent_and_the_oldest_first() {
 #[test]
 fn requests_in_progress_are_never_closed_for_others() {
     if !peer::is_firstbyte() {
-        // What it counts besides these is its own affair.
+        // nginx counts other connections, too.
         return;
     }
     const MOST: usize = 8;
@@ -286,7 +286,7 @@ fn requests_in_progress_are_never_closed_for_others() {
     let mut running: Vec<_> = (0..MOST)
         .map(|_| firstbyte_tests::load::Download::begin(&server))
         .collect();
-    // Nobody can be let in, and nobody is closed for it.
+    // No connection can be accepted, and none is closed for it.
     let mut waiting: Vec<TcpStream> = (0..MOST * 2)
         .map(|_| {
             begin(

@@ -106,7 +106,7 @@ fn high_ports_of_localhost_are_the_commands_own_unless_they_are_named() {
     if !possible_with_curl() {
         return;
     }
-    // The system gives ports from 32768 on to who asks for any.
+    // The system's ephemeral ports begin at 32768.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
     if port < 32_768 {
@@ -335,7 +335,7 @@ fn packets_are_captured_as_they_leave() {
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let mut packets = packets(&file);
     let all = packets.len();
-    // This machine may still say goodbye to whom it spoke with over an earlier link.
+    // This machine may still close connections of an earlier link.
     packets.retain(|(_, packet)| port_of(packet) == server.port());
     let flags: Vec<u8> = packets
         .iter()

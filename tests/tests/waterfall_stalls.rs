@@ -123,7 +123,7 @@ impl Case {
         } else {
             &[]
         };
-        // Without a file for its packets the visit has their evidence all the same.
+        // Without a file for its packets, the visit still has their evidence.
         for is_named in [false, true] {
             let more: &[&str] = if is_named { &["--pcap", &pcap] } else { &[] };
             let words = [&words[..], more].concat();
@@ -238,7 +238,7 @@ fn while_cpus_are_busy(task: impl FnOnce()) {
                 }
             });
         }
-        // A task that panics must not leave them behind.
+        // If the task panics, these threads must end too.
         let _over = Over(&is_over);
         task();
     });

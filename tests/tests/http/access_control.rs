@@ -1,4 +1,4 @@
-//! Who may have a response: names and passwords, delays, cookies that tell clients apart, links that expire.
+//! Access to responses: names and passwords, delays, cookies that identify clients, links that expire.
 //!
 //! Source: nginx's documentation of ngx_http_auth_basic_module, of `auth_delay`, of ngx_http_userid_module and of
 //! ngx_http_secure_link_module.
@@ -84,7 +84,7 @@ fn auth_delay_does_not_tell_how_long_a_password_took() {
         let (hash, late) = (time("/"), time("/late"));
         assert!(late >= delay, "{late:?}");
         seen.push((hash, late));
-        // Were the delay counted from behind the hash, both would add up.
+        // If the delay began after the hash, the two times would add up.
         in_a_row = if late < delay.max(hash) + hash / 2 {
             in_a_row + 1
         } else {

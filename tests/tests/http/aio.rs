@@ -10,7 +10,7 @@ use firstbyte_tests::tls_pipe::tls_pipe;
 use firstbyte_tests::{Builder, Client, H2Client, Server, SpdyClient, peer, run};
 use rustix::process::Signal;
 
-/// Larger than what is read by one task, and by no whole number of pages.
+/// Larger than one read task, and not a whole number of pages.
 const FILE_BYTES: usize = (3 << 20) + 123;
 
 fn content() -> Vec<u8> {
@@ -26,7 +26,7 @@ fn site(main: &str, aio: &str) -> Builder {
         .bytes("html/small", &content()[..9000])
 }
 
-/// Writes a file to the disk and drops it from the page cache, as far as the system does as it is asked.
+/// Writes a file to the disk, and asks the kernel to drop it from the page cache.
 fn drop_pages(path: &Path) {
     let synced = std::fs::File::open(path).and_then(|file| file.sync_all());
     synced.expect("the file is there");
@@ -249,7 +249,7 @@ fn files_of_other_file_systems_are_served() {
     let removed = std::fs::remove_file(&path);
     assert!(body == content());
     removed.expect("the file is ours");
-    // A file of procfs says that it has no bytes.
+    // A file of procfs has the size 0.
     assert_eq!(server.get("/proc/version").status, 200);
 }
 

@@ -1,7 +1,7 @@
-//! Requests whose end is in doubt: each is refused, the connection closed, no other client harmed.
+//! Requests with an ambiguous end: each is refused, its connection is closed, and other clients are served.
 //!
-//! Sources: RFC 9112 sections 6 and 7 (message body length, chunked coding) and nginx's answers.
-//! The locations answer by themselves, so a body is only read to find the end of the request.
+//! Sources: RFC 9112 sections 6 and 7 (message body length, chunked coding) and nginx's responses. The locations answer
+//! by themselves, so a body is only read to find the end of the request.
 
 use firstbyte_tests::cases::{Case, Since, check};
 use firstbyte_tests::{Client, Server};

@@ -24,7 +24,7 @@ fn server() -> Server {
     Server::http(HTTP).file("html/file", "file").start()
 }
 
-/// A GET whose header holds the given lines (`\n` becomes CRLF) after Host.
+/// A GET request with the given lines (`\n` becomes CRLF) after Host.
 fn get(lines: &str) -> String {
     format!(
         "GET / HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",

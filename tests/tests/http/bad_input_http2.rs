@@ -122,7 +122,7 @@ fn header_block_without_end_ends_at_its_limit() {
         0 => frame(HEADERS, END_STREAM, 1, &[0x82; 16_384]),
         _ => frame(CONTINUATION, 0, 1, &[0x82; 16_384]),
     };
-    // 32 KiB of fields, and half as much for what is refused.
+    // 32 KiB of fields, and half as much for the refused ones.
     ends_with(&server, ENHANCE_YOUR_CALM, 4, attack);
 }
 
@@ -168,7 +168,7 @@ fn abuse_budget_is_a_directive() {
 
 /// Memory of a process that holds no file, in bytes.
 fn resident_bytes(pid: u32) -> u64 {
-    // What `status` tells comes from counters that lag behind.
+    // The counters in `status` are updated late.
     let rollup = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("the worker runs");
     let line = rollup.lines().find(|line| line.starts_with("Anonymous:"));
     let kilobytes = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<u64>().ok());
@@ -177,7 +177,7 @@ fn resident_bytes(pid: u32) -> u64 {
 
 /// How much more memory the worker has after `attack` than before.
 fn growth_bytes(server: &Server, attack: impl FnOnce()) -> u64 {
-    // What a first request needs is there before, and nothing is given back meanwhile.
+    // The first requests allocate buffers before the measurement, and keep them meanwhile.
     let mut others = H2Client::connect(server.port());
     for path in ["/ok", "/large"] {
         others.fetch(path);
@@ -363,7 +363,7 @@ fn broken_framing_ends_the_connection_with_its_code() {
     is_unharmed(&server);
 }
 
-/// A plain port speaks both: what is no preface is HTTP/1, and refused as such.
+/// A plain port serves both protocols: bytes that are no preface are HTTP/1, and refused as such.
 #[test]
 fn broken_preface_is_answered_by_http1() {
     let server = site("").start();

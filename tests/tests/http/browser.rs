@@ -1,7 +1,6 @@
 //! The example site in a browser and in curl: over TLS by HTTP/2, and by HTTP/1.1 on the same port.
 //!
-//! `.ci/setup` installs both. Where there is no Chromium its tests are skipped, and say so; with `CI=true` that is a failure,
-//! since nobody would read it.
+//! `.ci/setup` installs both. Without Chromium its tests are skipped with a message, and fail with `CI=true`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +53,7 @@ fn output(command: &mut Command) -> Output {
         .stderr(Stdio::null())
         .spawn()
         .expect("the program starts");
-    // A page is far smaller than a pipe, so nobody waits for it to be read.
+    // A page is far smaller than a pipe, so the process ends before its output is read.
     let ended = holds_within(PATIENCE, || {
         child.try_wait().is_ok_and(|status| status.is_some())
     });
@@ -176,7 +175,7 @@ fn curl_gets_every_file_by_both_protocols() {
 #[test]
 fn curl_gets_the_site_without_tls() {
     if !peer::is_firstbyte() {
-        // One port that speaks both is younger than many of nginx's releases.
+        // Many nginx releases do not serve both protocols on one port.
         return;
     }
     let server = example();

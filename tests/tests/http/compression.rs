@@ -278,7 +278,7 @@ fn a_bomb_takes_the_memory_of_a_piece() {
     let before = resident_kib(&server);
     let mut slow = server.client();
     slow.send("GET /a.html HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    // Nothing more is read: what does not fit on the way has to wait.
+    // The client stops reading, so bytes beyond the socket buffers wait in the server.
     let head = slow.bytes(100_000);
     assert!(head.starts_with(b"HTTP/1.1 200 OK\r\n"));
     // Others are served meanwhile.

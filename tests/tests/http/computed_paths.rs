@@ -54,7 +54,7 @@ fn a_log_is_not_written_outside_of_its_directory() {
     server.wait_for_text("error.log", "leaves its directory");
     server.get("/log?name=..");
     server.wait_for_text("logs/...log", "/log");
-    // What the configuration itself says may have it.
+    // `..` is permitted in the configuration's own text.
     server.get("/relative?name=y");
     server.wait_for_text("logs/xy.log", "/relative");
 }

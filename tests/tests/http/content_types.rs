@@ -1,7 +1,7 @@
-//! The `Content-Type` of an application goes out as it came, and lists of types compare it as nginx does.
+//! The `Content-Type` of an application is passed on unchanged, and lists of types are matched as in nginx.
 //!
-//! Sources: nginx documentation, `charset`, `charset_types`, `override_charset`, `gzip_types`, `sub_filter_types`, `ssi_types`; nginx
-//! 1.31.4, its responses; RFC 9110 section 8.3.
+//! Sources: nginx documentation, `charset`, `charset_types`, `override_charset`, `gzip_types`, `sub_filter_types`,
+//! `ssi_types`; nginx 1.31.4, its responses; RFC 9110 section 8.3.
 
 use firstbyte_tests::backend::{Backend, Step, answer, send};
 use firstbyte_tests::fastcgi;

@@ -1,4 +1,4 @@
-//! WebDAV's methods: what they do to files, and what they refuse.
+//! WebDAV's methods: their effects on files, and their refusals.
 //!
 //! Sources: nginx documentation, `ngx_http_dav_module`; RFC 4918; CVE-2026-27654.
 
@@ -12,7 +12,7 @@ use firstbyte_tests::response::Response;
 use firstbyte_tests::spdy::SpdyClient;
 use firstbyte_tests::{Server, wait_until};
 
-/// A server whose files may be changed; uploads are collected in `up`.
+/// A server with writable files; uploads are collected in `up`.
 fn server(location: &str) -> Server {
     with_uploads(
         "%%DIR%%/up 1 2",
@@ -20,7 +20,7 @@ fn server(location: &str) -> Server {
     )
 }
 
-/// A server whose worker may write what the test made.
+/// A server whose worker may write files made by the test.
 fn with_uploads(up: &str, inner: &str) -> Server {
     Server::whole(&format!(
         "user root root; daemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log info;
@@ -85,7 +85,7 @@ fn a_file_is_made_replaced_and_served_at_once() {
     assert_eq!(uploads(&server), 0, "nothing is left of the uploads");
 }
 
-/// A look at a file serves all requests of one read; not those behind a change.
+/// One stat of a file serves all requests of one read, except those after a change of the file.
 #[test]
 fn a_request_behind_a_change_sees_it() {
     let server = server("");
@@ -292,7 +292,7 @@ fn go(server: &Server, method: &str, from: &str, to: &str) -> u16 {
     ask(server, method, from, &[&destination]).status
 }
 
-/// CVE-2026-27654 and its kin: what is one, or lies in the other, is refused.
+/// CVE-2026-27654 and its variants: a source that equals or contains its destination is refused, and the reverse.
 #[test]
 fn nothing_is_copied_or_moved_onto_or_into_itself() {
     let server = server(
@@ -380,7 +380,7 @@ fn a_copy_takes_the_place_of_a_file_in_one_step() {
     assert_eq!(files(&server.path("html")), 2, "nothing is left beside it");
 }
 
-/// Reading what is special might never end.
+/// Reading a special file might never end.
 #[test]
 fn what_is_special_is_not_copied() {
     let server = server("");

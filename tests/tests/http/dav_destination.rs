@@ -1,4 +1,4 @@
-//! The destination of COPY and MOVE: its location is asked, and links are kept to `disable_symlinks`.
+//! The destination of COPY and MOVE: its location is checked, and links obey `disable_symlinks`.
 //!
 //! Sources: docs/differences.md; nginx documentation, `ngx_http_dav_module`; CVE-2026-27654.
 
@@ -207,7 +207,7 @@ fn links_are_kept_to() {
     );
 }
 
-/// The location of the destination says what links it allows, not only that of the source.
+/// The destination's location decides on links too, not only the source's.
 #[test]
 fn the_links_of_the_destination_are_its_own_matter() {
     let server = server("location /strict/ { disable_symlinks on from=$document_root; }");

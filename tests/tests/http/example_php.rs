@@ -12,7 +12,7 @@ fn example(name: &str) -> String {
     fs::read_to_string(folder.join(name)).expect("the example has its files")
 }
 
-/// A text with others in the place of what must be in it.
+/// Replaces strings that must be in a text.
 fn replaced(mut text: String, by: &[(&str, &str)]) -> String {
     for (old, new) in by {
         assert!(text.contains(old), "the example has {old}");
@@ -21,7 +21,7 @@ fn replaced(mut text: String, by: &[(&str, &str)]) -> String {
     text
 }
 
-/// The example, and its pool; `None` where there is no PHP.
+/// The example, and its pool; `None` if PHP is not installed.
 fn started() -> Option<(Server, Program)> {
     let fpm = command_like("php-fpm")?;
     let conf = Path::new(env!("CARGO_MANIFEST_DIR"))

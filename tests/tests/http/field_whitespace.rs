@@ -57,7 +57,7 @@ fn tabs_around_values_of_a_request_are_no_part_of_them() {
     }
 }
 
-/// The server behind must not read another framing field than this server.
+/// The upstream server must not read another framing field than this server.
 #[test]
 fn a_proxied_request_has_no_tabs_around_its_values() {
     if !peer::is_firstbyte() {
@@ -129,7 +129,7 @@ fn arrives_without_tabs(server: &Server, path: &str) {
     }
 }
 
-/// A server that speaks all three protocols.
+/// A server for all three protocols.
 fn site(inside: &str) -> Server {
     Server::http(&format!(
         "server {{ listen 127.0.0.1:%%PORT%%; listen 127.0.0.1:%%PORT2%% spdy; http2 on; default_type text/plain;

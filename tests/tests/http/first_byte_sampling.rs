@@ -72,7 +72,7 @@ fn seconds(word: &str) -> f64 {
     word.parse().expect("seconds")
 }
 
-/// Sends this many requests on one connection, whose kernel acknowledges at once whatever else this machine does.
+/// Sends this many requests on one connection. Its kernel acknowledges immediately, whatever the load of the machine.
 fn ask(server: &Server, times: usize) {
     let mut answers = connect(server);
     for _ in 0..times {
@@ -82,7 +82,7 @@ fn ask(server: &Server, times: usize) {
     }
 }
 
-/// A connection that sends what it is given at once.
+/// A connection with TCP_NODELAY.
 fn connect(server: &Server) -> BufReader<TcpStream> {
     let stream = TcpStream::connect(("127.0.0.1", server.port())).expect("it listens");
     stream.set_nodelay(true).expect("a TCP socket");
@@ -125,8 +125,8 @@ fn responses_in_time_are_no_stalls() {
     }
 }
 
-/// A client that delays its acknowledgements says that a response has come together with its next request. The sample of the
-/// response has to be completed by that before the next one is written, also where several clients are ready at once.
+/// A client that delays its acknowledgements acknowledges a response together with its next request. This completes the
+/// sample of the response before the next one is written, even if several clients are ready at once.
 #[test]
 fn acknowledgements_that_come_with_requests_complete_samples() {
     let server = site("first_byte_sampling 100%;").start();
@@ -136,7 +136,7 @@ fn acknowledgements_that_come_with_requests_complete_samples() {
     let mut clients = [(); 3].map(|()| connect(&server));
     let rounds = 20;
     for _ in 0..rounds {
-        // The worker finds all requests when it goes on.
+        // A resumed worker finds all requests.
         assert!(process::signal(worker, Signal::STOP));
         for client in &mut clients {
             client.get_mut().write_all(REQUEST).expect("connected");

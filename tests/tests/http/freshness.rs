@@ -1,8 +1,8 @@
-//! The file on disk is the truth: what changes there shows on the very next request.
+//! The file on disk is the truth: every change is visible in the next request.
 //!
-//! Each change is made between two requests of one keep-alive connection, without a pause, so
-//! that anything remembered about the file must be checked before it is used. The worker runs as
-//! another user where the tests may arrange that, so that modes matter.
+//! Each change is made between two requests of one keep-alive connection, without a pause, so the server must check
+//! remembered data before it uses them. If the tests may arrange that, the worker runs as another user, so that modes
+//! matter.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
@@ -43,7 +43,7 @@ fn a_replaced_file_shows_every_time() {
     let mut client = server.client();
     assert_answer(&mut client, "/t.txt", 200, "first");
     for round in 0..200 {
-        // Equal lengths and, most likely, equal seconds: only the file's identity tells.
+        // Equal lengths and probably equal seconds: only the file's identity shows the change.
         let content = format!("round {round:04}");
         replace(&path, content.as_bytes());
         assert_answer(&mut client, "/t.txt", 200, &content);
@@ -248,7 +248,7 @@ fn version(number: u64) -> String {
     format!("{number:08}")
 }
 
-/// Asks for all files until the server says that it keeps the bytes of each.
+/// Requests all files until the server reports that it holds the bytes of each.
 fn wait_until_kept(server: &Server, files: u64) {
     if !is_firstbyte() {
         return;

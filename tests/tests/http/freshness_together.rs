@@ -1,7 +1,7 @@
-//! Changes show in requests that come together, as they do in one that comes alone (`freshness.rs`).
+//! Changes are visible in concurrent requests as in single ones (`freshness.rs`).
 //!
-//! A worker that stands still finds all requests at once when it goes on: then it looks at the directory of their files once, and
-//! does not look at files whose directories are watched.
+//! A worker that was stopped finds all requests at once when it resumes. It then checks the directory of their files
+//! once, and skips files in watched directories.
 
 use std::fs;
 use std::os::unix::fs::{FileExt, symlink};
@@ -75,7 +75,7 @@ fn a_switched_root_shows_in_all_requests_that_come_together() {
     }
 }
 
-/// The number of directories whose changes the kernel reports to a process.
+/// Number of directories that the kernel watches for a process.
 fn watched_dirs(process: u32) -> usize {
     let infos = fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it runs");
     let texts = infos.filter_map(|info| fs::read_to_string(info.ok()?.path()).ok());

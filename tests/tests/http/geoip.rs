@@ -1,4 +1,4 @@
-//! Databases of addresses in a running server: whose rights they are read with, and when they are read again.
+//! Address databases in a running server: the rights that read them, and the times at which they are read again.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn only_for_the_owner(dir: &Path) {
 #[test]
 fn a_database_is_read_with_the_supervisors_rights_and_again_at_a_reload() {
     if !peer::is_firstbyte() {
-        // nginx has the module only where it was built with it.
+        // nginx has the module only if it was built with it.
         return;
     }
     let server = site("geoip_country %%DIR%%/db;", "$geoip_country_code")

@@ -1,4 +1,4 @@
-//! HTTP/2 on plain connections: what is served, how connections wait and end, what is logged.
+//! HTTP/2 on plain connections: responses, waits and ends of connections, log lines.
 //!
 //! Sources: RFC 9113; nginx's documentation of ngx_http_v2_module, `send_timeout`, `keepalive_timeout`, `limit_rate`.
 
@@ -209,7 +209,7 @@ fn rate_is_limited_for_each_stream() {
     let slow = client.get("/limited");
     assert_eq!(client.fetch("/large").body.len(), LARGE_BYTES);
     let had = client.so_far(slow).body.len();
-    // What may leave at once, and the rate for the time until here.
+    // The bytes exempt from the rate, and the rate for the elapsed time.
     let most = 40_000 + start.elapsed().as_millis() as usize * 20_480 / 1000;
     assert!(had < most, "{had} of {most}");
     client.until("twice what may leave at once has come", |c| {
@@ -245,7 +245,7 @@ fn cancelled_streams_leave_the_others_alone() {
         .find(|l| l.starts_with("/large "))
         .map(|l| l.split(' ').collect())
         .unwrap_or_default();
-    // What was sent of it, not what was to be sent.
+    // The number of sent bytes, not of those to be sent.
     assert_eq!((fields[1], fields[5]), ("200", "19"), "{fields:?}");
     assert_eq!(fields[8], "", "it was not completed");
     let waits = server.wait_for_text("fields.log", "/waits 499");
@@ -312,7 +312,7 @@ fn idle_connection_ends_with_a_goodbye() {
     let mut client = H2Client::connect(server.port());
     client.fetch("/ok");
     let (start, waits) = (Instant::now(), Waits::begin());
-    // It is idle whatever else is said.
+    // PINGs do not end its idle time.
     while client.goaways.is_empty() && start.elapsed() < DEADLINE {
         client.settle();
         client.holds_within(Duration::from_millis(100), |c| !c.goaways.is_empty());
@@ -332,7 +332,7 @@ fn connection_without_a_request_ends() {
     client.until_closed();
 }
 
-/// As in nginx: what does not come in time costs its stream, not the connection.
+/// As in nginx, a late header block costs its stream, not the connection.
 #[test]
 fn header_block_that_takes_too_long_costs_its_stream() {
     let server = site("client_header_timeout 1s;").start();
@@ -370,7 +370,7 @@ fn long_body_that_nobody_reads_is_stopped() {
     client.until("it is stopped", |c| {
         c.so_far(stream).reset == Some(NO_ERROR)
     });
-    // One whose length is not told, at the end of its window.
+    // A body without a length, at the end of its window.
     let stream = client.request("POST", "/ok", &[], false);
     assert_eq!(client.reply(stream).text(), "ok");
     for _ in 0..4 {

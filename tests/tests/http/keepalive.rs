@@ -173,7 +173,7 @@ fn expect_100_continue_is_answered_where_the_body_is_wanted() {
     let lines = ["Expect: 100-continue", "Content-Length: 3"];
     let mut client = server.client();
     let first = client.send(request("POST", "/return", &lines)).response();
-    // Here the body is only thrown away: the server may ask for it or answer at once.
+    // The body is only discarded here: the server may send 100 or respond at once.
     let last = if first.status == 100 {
         client.send("abc").response()
     } else {
@@ -236,7 +236,7 @@ fn lingering_close_lets_the_answer_arrive() {
         "/limited",
         &[&format!("Content-Length: {length}")],
     ));
-    // The client goes on sending; a close without reading would reset it before it reads 413.
+    // The client continues to send. A close without reading would reset the connection before the client reads 413.
     client.send(vec![b'x'; length]);
     assert_eq!(client.response().status, 413);
     assert!(client.closed());

@@ -1,8 +1,6 @@
-//! Which location answers, and what `rewrite`, `if`, `set`, `return`, `limit_except`, `internal`,
-//! `satisfy` do in it.
+//! The choice of a location, and `rewrite`, `if`, `set`, `return`, `limit_except`, `internal`, `satisfy` in it.
 //!
-//! Source: nginx's documentation of ngx_http_core_module, ngx_http_rewrite_module and
-//! ngx_http_access_module.
+//! Source: nginx's documentation of ngx_http_core_module, ngx_http_rewrite_module and ngx_http_access_module.
 
 use firstbyte_tests::{Builder, Client, Server, peer};
 

@@ -1,7 +1,7 @@
 //! Responses from memory (`open_files_memory`) equal those from a descriptor, byte for byte.
 //!
-//! Two servers have the same files and differ in the directive alone; each request is made twice to both, so that one
-//! answer is a file's first and one comes from what is kept.
+//! Two servers have the same files and differ in the directive alone. Each request is sent twice to both, so that the
+//! first response reads the file and the second one comes from memory.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! The PROXY protocol before the first request: what it names, and what breaks it.
+//! The PROXY protocol before the first request: addresses in its header, and malformed headers.
 //!
 //! Source: nginx's documentation of `listen` and of ngx_http_realip_module.
 

@@ -160,7 +160,7 @@ fn hints_come_before_a_response_that_waits() {
         hinted_after + HELD / 2 < answered_after || waits.explain(HELD / 2, "the hints were late"),
         "{hinted_after:?} {answered_after:?}"
     );
-    // The connection goes on.
+    // The connection stays usable.
     assert_eq!(client.get("/style.css").text(), "css");
 }
 

@@ -198,7 +198,7 @@ fn ipv6_and_unix_sockets_are_listened_on() {
     assert!(!socket.exists(), "a stopped server takes its socket away");
 }
 
-/// A large body leaves by sendfile, also over Multipath TCP. Without it in the kernel both ends speak TCP.
+/// A large body is sent by sendfile, over Multipath TCP too. If the kernel has no Multipath TCP, both ends use TCP.
 #[test]
 fn clients_of_either_protocol_reach_a_multipath_listener() {
     let body = "0123456789abcdef".repeat(64 << 10);

@@ -1,7 +1,7 @@
-//! SPDY/3.1 on plain connections: what is served, how connections wait and end, what bad input gets, what is logged.
+//! SPDY/3.1 on plain connections: responses, waits and ends of connections, bad input, log lines.
 //!
-//! Sources: draft-mbelshe-httpbis-spdy-00; nginx's documentation of ngx_http_spdy_module; BAD INPUT: what HTTP/2 has in
-//! `bad_input_http2`.
+//! Sources: draft-mbelshe-httpbis-spdy-00; nginx's documentation of ngx_http_spdy_module; BAD INPUT: the cases of
+//! HTTP/2 in `bad_input_http2`.
 
 use firstbyte_tests::spdy::*;
 use firstbyte_tests::{Builder, Client, H2Client, Server, Signal, SpdyClient};
@@ -80,7 +80,7 @@ fn http1_http2_and_spdy_share_a_port() {
     assert_eq!(server.get("/ok").text(), "ok");
     assert_eq!(SpdyClient::connect(server.port()).fetch("/ok").text(), "ok");
     assert_eq!(H2Client::connect(server.port()).fetch("/ok").text(), "ok");
-    // The first byte tells, and may come alone.
+    // The first byte decides the protocol, and may come alone.
     let mut client = SpdyClient::silent(server.port());
     let frame = client.syn_frame(1, &request_fields("GET", "/ok"), 0, true);
     for byte in frame {

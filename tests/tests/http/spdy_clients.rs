@@ -1,12 +1,12 @@
-//! SPDY/3.1 as other people speak it: a client on node over TLS, with `spdy/3.1` chosen by ALPN.
+//! SPDY/3.1 with a client of another project: on node over TLS, with `spdy/3.1` chosen by ALPN.
 //!
-//! `tests/peers/spdy.js` is that client; `.ci/setup` installs the library that it uses.
+//! `tests/peers/spdy.js` is that client; `.ci/setup` installs its library.
 
 use crate::tls_client::{Tls, site};
 use firstbyte_tests::node::spdy as client;
 use firstbyte_tests::{Server, wait_until};
 
-/// A server whose body sizes the client knows.
+/// A server with bodies of sizes that the client expects.
 fn server() -> Server {
     let leaf = site("localhost");
     let pattern = |len: usize| -> Vec<u8> { (0..len).map(|n| b'a' + (n % 23) as u8).collect() };

@@ -49,7 +49,7 @@ fn a_file_comes_with_its_head() {
     assert_eq!(answer.header("Connection"), Some("keep-alive"));
     assert!(answer.header("Server").is_some() && answer.header("Date").is_some());
     let names = answer.headers.iter().map(|(name, _)| name.as_str());
-    // Connection is the protocol's, not the file's: where it stands is nobody's business.
+    // Connection belongs to the protocol; its place does not matter.
     let names: Vec<&str> = names.filter(|name| *name != "Connection").collect();
     let order = [
         "Server",

@@ -1,5 +1,5 @@
-//! Subrequests over the wire: what is added to a page or included in it comes in order, what is ready does not wait for
-//! what is not, and connections go on after it.
+//! Subrequests over the wire: added and included bodies come in order, a ready part does not wait for a later one, and
+//! the connection stays usable.
 //!
 //! Sources: nginx's documentation of ngx_http_addition_module, ngx_http_ssi_module and ngx_http_auth_request_module.
 
@@ -162,7 +162,7 @@ fn compression_does_not_hold_back_what_is_ready() {
     while !head.ends_with(b"\r\n\r\n") {
         head.extend(client.bytes(1));
     }
-    // The chunk of what is ready: gzip's head alone has 10 bytes.
+    // The chunk of the ready part: gzip's head alone has 10 bytes.
     let _ = client.bytes(4 + 10 + 8);
     let ready_after = start.elapsed();
     let _ = client
@@ -215,7 +215,7 @@ fn who_may_pass_is_asked_first_and_waited_for() {
     let server = site().start();
     let mut client = server.client();
     assert_eq!(client.get("/refused").status, 403);
-    // What is held comes so long behind the answer before.
+    // The held response comes this much later than the one before.
     let start = Instant::now();
     assert_eq!(client.get("/slow").text(), "slow");
     assert_eq!(client.get("/asked").text(), "asked");

@@ -301,7 +301,7 @@ fn nothing_is_sent_ahead_of_a_response_that_is_decided() {
     }
 }
 
-/// The status of an error page is decided before its location is asked.
+/// The status of an error page is decided before its location runs.
 #[test]
 fn hints_of_a_server_are_not_passed_on_ahead_of_an_error() {
     if !peer::is_firstbyte() {
@@ -320,7 +320,7 @@ fn hints_of_a_server_are_not_passed_on_ahead_of_an_error() {
     .start();
     let answer = server.get("/");
     assert_eq!((answer.status, answer.text().as_str()), (404, "page"));
-    // This status is that of the server behind.
+    // This status is the upstream server's.
     assert_eq!(server.get("/page").status, 103);
     let mut http2 = H2Client::connect(server.port());
     for (path, status, interim) in [("/", 404, vec![]), ("/page", 200, vec![103])] {
@@ -329,7 +329,7 @@ fn hints_of_a_server_are_not_passed_on_ahead_of_an_error() {
     }
 }
 
-/// The location of an error page may need no body: it is not asked for after 413.
+/// The location of an error page may need no body, so the body is not requested after 413.
 #[test]
 fn a_body_that_was_refused_is_not_asked_for_by_the_error_page() {
     if !peer::is_firstbyte() {

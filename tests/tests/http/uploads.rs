@@ -1,7 +1,7 @@
-//! Request bodies that wait in the socket: whatever has come is read on, without another event.
+//! Request bodies that wait in the socket: all received bytes are read without another event.
 //!
-//! The worker is stopped while a client sends, so that a whole burst lies in the kernel's buffers when the worker reads
-//! next. Sizes lie around multiples of what one read takes. `UPLOADS=1000` sends as many of each kind.
+//! The worker is stopped while a client sends, so that it finds a whole burst in the kernel's buffers. Sizes are around
+//! multiples of one read. `UPLOADS=1000` sends this many of each kind.
 //!
 //! Source: nginx documentation, `client_body_buffer_size`; RFC 9112 section 6; RFC 9113 section 5.2.
 
@@ -111,7 +111,7 @@ fn in_two(server: &Server, stream: &mut TcpStream, bytes: &[u8], early: usize) {
     let (first, rest) = bytes.split_at(early);
     stream.write_all(first).expect("the server reads");
     if early > 0 {
-        // The only thread answers this after it has read what was sent before.
+        // The only thread sends this response after it has read the earlier bytes.
         assert_eq!(server.get("/file/old").text(), "old");
     }
     burst(server, stream, rest);
@@ -218,7 +218,7 @@ fn body_behind_an_expectation_in_one_burst_is_read_whole() {
     over_http1(Framing::Expect);
 }
 
-/// A request that waits in the socket behind a large one is read, too.
+/// A request that waits in the socket after a large one is read, too.
 #[test]
 fn request_behind_a_burst_is_answered() {
     let server = server();
@@ -286,7 +286,7 @@ fn body_over_tls_in_one_burst_is_read_whole() {
     });
 }
 
-/// Over protocols with windows a body is sent as far as they go; the burst is what fits into the first of them.
+/// With flow control, a body is sent as far as its windows allow; the burst is the content of the first windows.
 #[test]
 fn body_over_http2_and_spdy_is_read_whole() {
     let server = server();

@@ -53,7 +53,7 @@ fn page() -> String {
     )
 }
 
-/// A site over TLS with HTTP/2, and without TLS, whose arms have hosts of their own.
+/// A site with one host per arm, over TLS with HTTP/2, and without TLS.
 fn server(backend: &Backend, slow: &Backend) -> Builder {
     let leaf = site("localhost");
     let (cut, slow) = (backend.name(), slow.name());

@@ -1,6 +1,6 @@
 //! `experiment`: figures of the server by arm.
 //!
-//! Figures are read from metrics, where those of a closed connection are complete. Source: docs/experiments.md.
+//! Figures are read from the metrics, which include all figures of closed connections. Source: docs/experiments.md.
 
 use std::fs::File;
 
@@ -232,7 +232,7 @@ fn leaves_over_streams<F: Frames>(
     begin(&mut client);
 }
 
-/// A server behind that ends a response early, with a length and in chunks.
+/// An upstream server that ends a response early, with a length and in chunks.
 #[test]
 fn responses_that_a_server_behind_ends_early_are_truncated() {
     let backend = Backend::answering(|request| {

@@ -1,4 +1,4 @@
-//! `firstbyte freeze`: a small site frozen, served, frozen again, and what an interrupted or a refused run leaves.
+//! `firstbyte freeze`: a small site frozen, served, frozen again, and the files left by an interrupted or refused run.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -79,7 +79,7 @@ impl Manifest {
         Self(serde_json::from_str(&dir.read("out.manifest.json")).expect("it is JSON"))
     }
 
-    /// Where a file is in the frozen tree.
+    /// Path of a file in the frozen tree.
     fn path(&self, name: &str) -> &str {
         let entry = &self.0["files"][name];
         entry["path"]
@@ -93,7 +93,7 @@ impl Manifest {
     }
 }
 
-/// Every file below, with what would change if it was written.
+/// Every file below `root`, with the attributes that a write would change.
 fn state(root: &Path) -> BTreeMap<String, (u64, i64, i64, Vec<u8>)> {
     let mut found = BTreeMap::new();
     let mut open = vec![root.to_owned()];

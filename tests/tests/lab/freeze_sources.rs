@@ -237,7 +237,7 @@ fn files_and_directories_that_cannot_be_read_are_named_and_can_be_excluded() {
     set("www/closed", 0o755);
 }
 
-/// A file behind a link has its own name, too.
+/// The target of a link has its own name, too.
 #[test]
 fn a_link_to_what_cannot_be_read_is_named() {
     if !peer::is_firstbyte() {

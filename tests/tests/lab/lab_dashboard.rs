@@ -394,7 +394,7 @@ fn new_binary_takes_over_the_socket() {
     let inode = || fs::metadata(socket(&server)).map(|file| file.ino()).ok();
     let first = inode();
     assert_eq!(server.get("/lab/").status, 200);
-    // The new one gives up: the old one has its socket still.
+    // The new process gives up, since the old one still has its socket.
     change(&server).end(Signal::TERM);
     wait_until_alone(&server);
     assert_eq!(server.get("/lab/").status, 200);

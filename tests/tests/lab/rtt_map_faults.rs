@@ -258,7 +258,7 @@ fn kill_of_the_server_loses_the_last_second_at_most() {
     visit(&server);
     server.signal(Signal::KILL);
     assert_eq!(server.wait_for_exit(), -1);
-    // The store process ends with the last worker, and writes what it has received.
+    // The store process ends with the last worker, and writes the received rows first.
     let file = server.path("lab/store.db-wal");
     wait_until("the store is closed", || !file.exists());
     assert!((100..=101).contains(&count(&server)), "{}", count(&server));

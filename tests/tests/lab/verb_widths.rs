@@ -99,7 +99,7 @@ fn reports_fit_the_columns_that_there_are() {
             assert_fits(&in_columns(&columns.to_string(), words), columns, words);
         }
     }
-    // Reports of files are the same each time.
+    // Reports of files are deterministic.
     for words in &lines[2..6] {
         let piped = run(*words).stdout.into_bytes();
         let wide = in_columns("100", words);

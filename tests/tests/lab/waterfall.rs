@@ -1,7 +1,7 @@
-//! `firstbyte waterfall` of pages that are visited: by the built-in clients over each protocol and by Chromium, through a link,
-//! with packets, again with warm caches, and when nothing can be measured.
+//! `firstbyte waterfall` of visited pages: by the built-in clients over each protocol and by Chromium, through a link,
+//! with packets, again with warm caches, and without a measurement.
 //!
-//! What needs a link or a browser is skipped where there is none, and says so.
+//! Tests that need a link or a browser are skipped with a message without one.
 
 use std::fs;
 use std::net::TcpListener;
@@ -293,7 +293,7 @@ fn what_cannot_be_measured_says_why() {
     }
 }
 
-/// A server that takes connections and says nothing.
+/// A server that accepts connections and sends nothing.
 #[test]
 fn a_signal_ends_it_and_what_it_started() {
     if !peer::is_firstbyte() {
@@ -310,7 +310,7 @@ fn a_signal_ends_it_and_what_it_started() {
         ways.push(vec!["--wire", "--via", "5ms"]);
     }
     let mut signals = vec![Signal::INT, Signal::TERM];
-    // Where the tests were started to ignore a hangup, as nohup does, it ends nothing.
+    // If the tests ignore SIGHUP, as under nohup, it ends no process.
     if !sys::signal::is_ignored(sys::signal::HUP) {
         signals.push(Signal::HUP);
     }

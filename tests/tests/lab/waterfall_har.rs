@@ -1,4 +1,4 @@
-//! `firstbyte waterfall` of HAR files: figures that are known, files that are written, comparisons, and what cannot be read.
+//! `firstbyte waterfall` of HAR files: known figures, written files, comparisons, and unreadable input.
 
 use std::fs;
 use std::io::Write;
@@ -9,7 +9,7 @@ use firstbyte_tests::busy::Waits;
 use firstbyte_tests::{Outcome, TempDir, peer, report, run};
 use serde_json::{Value, json};
 
-/// An entry of a page whose first request is sent at 09:00:00.
+/// An entry of a page; its first request is sent at 09:00:00.
 fn entry(path: &str, start_ms: u32, connection: &str, timings: Value) -> Value {
     json!({
         "pageref": "page_1",
@@ -47,8 +47,8 @@ fn archive(entries: &[Value], load_ms: f64) -> Value {
     } })
 }
 
-/// A document over a connection that takes 50 ms and a handshake of 50, then two styles over it, one behind the other, of which
-/// the second stalls by a held acknowledgement.
+/// A document over a connection with 50 ms for TCP and 50 ms for TLS, then two style sheets over it, one after the
+/// other. The second one stalls by a held acknowledgement.
 fn known() -> Value {
     let opening = json!({ "blocked": 0, "dns": 10, "connect": 100, "ssl": 50, "send": 0, "wait": 80, "receive": 10 });
     let mut document = entry("/", 0, "7", opening);
@@ -449,7 +449,7 @@ fn names_in_a_file_are_no_commands() {
     );
 }
 
-/// 50 MB of 20,000 entries, and of one whose body is in the file.
+/// 50 MB of 20,000 entries, and 50 MB of one entry with its body in the file.
 #[test]
 fn large_files_are_read_in_bounded_time() {
     if !peer::is_firstbyte() {

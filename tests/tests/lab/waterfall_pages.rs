@@ -1,6 +1,8 @@
-//! Pages and pictures of waterfalls and pages of the doctor in Chromium: axe-core finds nothing in light and dark, wide and as
-//! narrow as a telephone, with all details closed and open; without script a page looks the same, and it is opened by keyboard;
-//! texts of others stay texts. HAR files in a validator and a viewer of others.
+//! Pages and pictures of waterfalls and of the doctor in Chromium: no finding of axe-core in light and dark, wide and
+//! narrow, with details closed and open.
+//!
+//! Without script a page looks the same, and it can be used by keyboard. Foreign texts stay texts. HAR files are read
+//! by a validator and a viewer of other projects.
 
 use firstbyte_tests::command::run;
 use firstbyte_tests::dir::TempDir;
@@ -9,11 +11,11 @@ use firstbyte_tests::port::Port;
 use firstbyte_tests::{Server, report};
 use serde_json::{Value, json};
 
-/// An archive of a page with this number of resources, in which `text` stands wherever a server or a page chooses the words.
+/// An archive of a page with this number of resources. `text` replaces all words that a server or a page chooses.
 fn archive(resources: usize, text: &str) -> Value {
     let entry = |n: usize| {
         let start_ms = n as f64 * 6.5;
-        // The second one stalls, on a connection of its own: its last piece comes 210 ms behind the one before.
+        // The second one stalls, on a connection of its own: its last piece comes 210 ms after the one before.
         let pieces = match n {
             1 => {
                 json!([{"ts": start_ms + 50.0, "bytes": 1400}, {"ts": start_ms + 260.0, "bytes": 90}])
@@ -132,7 +134,7 @@ fn pages_of_the_doctor_have_no_fault() {
     );
 }
 
-/// A page with a redirect, what is missing, and a server that refuses.
+/// A page with a redirect, a missing file, and a server that refuses connections.
 fn site(closed: &Port) -> Server {
     let refused = format!("http://127.0.0.1:{}/", closed.number());
     let document = format!(
@@ -161,7 +163,7 @@ fn archives_of_visits_are_valid_and_open_in_a_viewer_of_others() {
         let report = report("waterfall", &[&url, way, "--har", &path(&dir, name)]);
         let resources = report["cold"]["visit"]["resources"].as_array();
         let found: Vec<&Value> = resources.expect("a list").iter().collect();
-        // The document, the style sheet, two pictures, the redirect, what is missing, what is refused.
+        // The document, the style sheet, two pictures, the redirect, the missing file, the refused connection.
         assert_eq!(found.len(), 7, "{name}: {found:?}");
         let archive: Value = serde_json::from_str(&dir.read(name)).expect("it is JSON");
         let entries = archive["log"]["entries"].as_array().expect("a list");

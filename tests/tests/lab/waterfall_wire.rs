@@ -84,7 +84,7 @@ fn a_hundred_files_come_over_the_connections_that_browsers_make() {
     }
 }
 
-/// A server that does the same to each client.
+/// A server that treats every client alike.
 fn scripted(script: fn(TcpStream)) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
@@ -128,7 +128,7 @@ fn pages_that_cannot_be_fetched_are_told_in_a_sentence_and_in_time() {
         let outcome = run(["waterfall", "--wire", &url, "--timeout", "3"]);
         assert_eq!(outcome.code, 1, "{url}");
         assert!(outcome.stderr.contains(why), "{}", outcome.stderr);
-        // Far below what it takes where nothing ends it.
+        // Far below its duration without a limit.
         assert!(start.elapsed() < Duration::from_secs(20), "{url}");
     }
 }

@@ -108,7 +108,7 @@ fn garbage_and_tls_on_a_plain_port_are_400() {
     );
 }
 
-/// A server whose timeouts are a fraction of a second.
+/// A server with timeouts of a fraction of a second.
 fn impatient() -> Server {
     Server::http(
         "client_header_timeout 300ms; client_body_timeout 300ms; lingering_timeout 200ms;

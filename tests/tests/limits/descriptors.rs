@@ -35,7 +35,7 @@ struct Full {
     _silent: Vec<Client>,
 }
 
-/// Begins downloads, and fills the table with clients that say nothing.
+/// Begins downloads, and fills the descriptor table with silent clients.
 fn fill(server: &Server) -> Full {
     let downloads = (0..DOWNLOADS).map(|_| begin(server)).collect();
     let silent = (DOWNLOADS..CLIENTS).map(|_| server.client()).collect();

@@ -1,7 +1,7 @@
-//! A full disk: what cannot be written is lost, and nothing else.
+//! A full disk: only the data that cannot be written are lost.
 //!
-//! `/dev/full` says to every write that there is no room; where the tests may mount, uploads meet a small file system.
-//! Source: full(4); nginx documentation, `access_log`, `client_body_temp_path`.
+//! Every write to `/dev/full` fails with ENOSPC. If the tests may mount, uploads go to a small file system. Source:
+//! full(4); nginx documentation, `access_log`, `client_body_temp_path`.
 
 use std::os::unix::fs::symlink;
 
@@ -69,7 +69,7 @@ fn a_log_that_cannot_be_written_is_told_of_and_not_in_every_line() {
         assert_eq!(server.get("/").text(), "ok");
     }
     if peer::is_firstbyte() {
-        // nginx says it for each buffer that a timer has written out.
+        // nginx logs it for each buffer that a timer has written.
         let log = server.error_log();
         for text in &told {
             assert_eq!(log.matches(text).count(), 1, "{log}");

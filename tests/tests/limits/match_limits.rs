@@ -62,7 +62,7 @@ fn what_a_map_guards_stays_closed() {
     }
 }
 
-/// The limit itself: below it an expression says no, at it and above nothing.
+/// The limit itself: below it an expression does not match, at it and above the match fails.
 #[test]
 fn the_answer_changes_from_no_to_500_at_one_length() {
     let server = in_server("return 200 $closed;");
@@ -203,7 +203,7 @@ fn a_browser_that_cannot_be_compared_gets_no_gzip() {
     assert_eq!(ask("b").header("Content-Encoding"), Some("gzip"));
 }
 
-/// Data behind an answer stays as it is.
+/// The condition is evaluated after the response, so its failure does not change the response.
 #[test]
 fn a_log_whose_condition_cannot_be_judged_costs_no_answer() {
     let server = in_server("access_log %%DIR%%/a.log combined if=$closed; location / { }");

@@ -1,7 +1,7 @@
-//! Memory that clients which read nothing, or a byte at a time, can make the server hold.
+//! Memory that the server holds for clients that read nothing, or a byte at a time.
 //!
-//! Figures are what the worker's resident memory grows by, after the same requests have been served once, so that pools
-//! are filled. `MEMORY_CLIENTS=50` asks with as many connections. Source: CVE-2019-9511, CVE-2019-9517.
+//! Figures are the growth of the worker's resident memory after the same requests have been served once, so that pools
+//! are filled. `MEMORY_CLIENTS=50` uses as many connections. Source: CVE-2019-9511, CVE-2019-9517.
 
 use std::fs;
 use std::time::{Duration, SystemTime};
@@ -23,7 +23,7 @@ const ONE_STEP_BYTES: usize = 48 << 10;
 
 /// Responses that are made for each client: streams that are compressed, bodies compressed in one step, pages.
 const PATHS: [(&str, &str); 11] = [
-    // Its compressed form is shared by all who ask for it.
+    // All clients share its compressed form.
     ("gzip", "/gzip/noise.txt"),
     ("gzip", "/gzip/long.txt"),
     ("br", "/br/long.txt"),
@@ -95,7 +95,7 @@ fn resident_bytes(pid: u32) -> u64 {
     pages.unwrap_or(0_u64) * 4096
 }
 
-/// A client that asks as often as it may, with these windows, and takes nothing more.
+/// A client that sends as many requests as permitted, with these windows, and reads nothing more.
 fn idler(server: &Server, coding: &str, path: &str, window: u32) -> H2Client {
     let mut client = H2Client::narrow(server.port(), window);
     client.settle();
@@ -108,7 +108,7 @@ fn idler(server: &Server, coding: &str, path: &str, window: u32) -> H2Client {
 
 /// Growth of the worker while `clients` of them hold their responses.
 fn growth_bytes(server: &Server, coding: &str, path: &str, window: u32, clients: usize) -> u64 {
-    // Pools, and what the allocator keeps of a first time, are there before.
+    // Pools and the allocator's first reserve exist before the measurement.
     drop(idler(server, "identity", "/plain/part.txt", window));
     let mut fetched = H2Client::connect(server.port());
     let stream = fetched.request("GET", path, &[("accept-encoding", coding)], true);
@@ -150,7 +150,7 @@ fn files_that_nobody_takes_hold_next_to_nothing() {
 fn many_connections_that_take_nothing_share_a_budget() {
     let wanted = std::env::var("MEMORY_CLIENTS").ok();
     let clients = wanted.as_ref().map_or(12, |n| n.parse().expect("a number"));
-    // Without being asked for more, those that cost most.
+    // By default only the most expensive paths.
     let paths = if wanted.is_some() {
         &PATHS[..]
     } else {
@@ -169,8 +169,8 @@ fn many_connections_that_take_nothing_share_a_budget() {
     }
 }
 
-/// Brotli's level 11 takes a millisecond for each kilobyte: longer bodies are streams, between whose pieces others have
-/// their turn, and so have no length.
+/// Brotli's level 11 takes a millisecond for each kilobyte. So longer bodies are streams without a length, and other
+/// clients are served between their pieces.
 #[test]
 fn slowest_level_compresses_short_bodies_alone_in_one_step() {
     let server = server();

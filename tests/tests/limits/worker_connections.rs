@@ -49,7 +49,7 @@ fn shed(client: &mut Client, connection: &str) -> u64 {
     counted(client, &sample)
 }
 
-/// A server behind, whose answers wait for the gate.
+/// An upstream server that holds its responses until the gate opens.
 fn held_back(gate: &Gate) -> Backend {
     let held = gate.clone();
     Backend::answering(move |_| {
@@ -74,7 +74,7 @@ fn the_limit_is_reached_exactly() {
     for client in &mut clients {
         assert_eq!(client.get("/").text(), "ok", "it is still there");
     }
-    // Who is idle for longer is told by milliseconds, of which one is enough for all of this.
+    // Idle times are compared in milliseconds, and all of this may happen within one.
     let asked = Instant::now();
     wait_until("the clock has gone on", || asked.elapsed() >= TICKS);
     assert_eq!(shed(&mut clients[0], "kept_alive"), 0);

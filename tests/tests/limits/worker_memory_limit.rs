@@ -61,7 +61,7 @@ fn requests_are_refused_at_the_limit_and_served_below_it() {
     let mut refused = H2Client::connect(server.port());
     let stream = refused.get("/ok");
     assert_eq!(refused.reply(stream).reset, Some(7), "REFUSED_STREAM");
-    // What is in progress goes on, and ends whole; the last of them may have come too late.
+    // Requests in progress continue and end whole; the last of them may have come too late.
     let last = uploads.len() - 1;
     for (n, mut client) in uploads.into_iter().enumerate() {
         let status = client.send("x").response().status;

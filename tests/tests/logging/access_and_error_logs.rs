@@ -437,7 +437,7 @@ fn lines_buffered_before_usr1_go_to_the_old_file() {
     }
 }
 
-/// nginx: a question mark without anything behind it begins no arguments.
+/// nginx: a question mark at the end of a URI begins no arguments.
 #[test]
 fn a_bare_question_mark_is_no_argument() {
     let server = Server::http(

@@ -323,7 +323,7 @@ fn head_that_is_too_large_is_logged_with_its_beginning() {
         line,
         "400|GET /x HTTP/1.1|GET|/x|/x|HTTP/1.1|b.example|-|34"
     );
-    // nginx shows so many bytes of the line.
+    // nginx shows this many bytes of the line.
     let shown = &path[..1748 - "X-Long: ".len()];
     let text = format!("client sent too long header line: \"X-Long: {shown}...\" while reading");
     server.wait_for_text("error.log", &text);

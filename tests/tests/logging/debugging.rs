@@ -151,7 +151,7 @@ fn debug_connection_logs_its_clients_everywhere_and_no_others() {
     if !peer::is_firstbyte() {
         return;
     }
-    // A reload names others: what is open counts at once.
+    // A reload names other clients: open connections obey it at once.
     let mut client = server.client();
     client.get("/t.txt");
     server.rewrite_conf(|text| {
@@ -240,7 +240,7 @@ fn a_log_in_memory_keeps_the_last_lines_and_is_saved_on_usr1() {
     let mode = std::fs::metadata(server.path(name)).expect("it is there");
     assert_eq!(mode.permissions().mode() & 0o777, 0o600);
     assert!(!server.error_log().contains("[debug]"));
-    // Without a signal it can be read where /proc shows the descriptor.
+    // Without a signal, the log can be read through the descriptor in /proc.
     let fds = format!("/proc/{}/fd", server.pid());
     let fds = std::fs::read_dir(fds).expect("the server is ours");
     let mut shown = fds.flatten().map(|entry| entry.path());

@@ -62,7 +62,7 @@ fn computed_log_is_written_if_the_file_was_opened() {
     }
 }
 
-/// The action that nginx names behind "while" is that of the connection, whatever request of it was last at work.
+/// The action that nginx names after "while" is the connection's, whichever of its requests ran last.
 #[test]
 fn errors_name_the_action_in_progress() {
     let server = site(

@@ -1,6 +1,6 @@
-//! `metrics`: what is counted, in which format, and that Prometheus takes it.
+//! `metrics`: the counters, their formats, and their acceptance by Prometheus.
 //!
-//! Where promtool or prometheus are not installed, the two tests that need them say so and pass.
+//! The two tests that need promtool or prometheus are skipped with a message without it.
 
 use std::io::{ErrorKind, Write};
 use std::process::{Child, Command, Stdio};
@@ -294,7 +294,7 @@ fn clients_are_told_how_long_the_parts_took() {
     );
 }
 
-/// Ends a process when it goes.
+/// Kills a process when dropped.
 struct Ended(Child);
 
 impl Drop for Ended {

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use firstbyte_tests::source::{read, root};
 use firstbyte_tests::{Client, Server, Signal, peer, wait_until};
 
-/// Clients that ask all the time, each on a connection of its own.
+/// Clients that send requests without a pause, each on a connection of its own.
 const CLIENTS: usize = 4;
 
 /// How often the logs are rotated; from the second time on, the renamed files are compressed.
@@ -58,7 +58,7 @@ fn rotation(server: &Server) -> String {
     if peer::is_root() && is_debian {
         return text;
     }
-    // Only root can give the new logs away, and elsewhere this user has another name.
+    // Only root can change the owner of the new logs, and the user has another name on other systems.
     text.replace("create 0640 www-data adm", "create 0640")
 }
 
@@ -80,7 +80,7 @@ fn rotate(server: &Server) {
     }
 }
 
-/// How often each number occurs in the lines of a log and of what it was renamed to, compressed or not.
+/// Number of lines with each number, in a log and in its renamed files, compressed or not.
 fn numbers(logs: &Path, name: &str) -> BTreeMap<u32, u32> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(logs).expect("the logs' folder").flatten() {

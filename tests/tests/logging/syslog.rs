@@ -8,7 +8,7 @@ use firstbyte_tests::{Builder, Server, Signal, peer, wait_until};
 
 const SOCKET: &str = "log.sock";
 
-/// A server whose http block logs as `logs` says, with a file as error log besides.
+/// A server whose http block logs by `logs`, with a file as additional error log.
 fn site(main: &str, logs: &str, locations: &str) -> Builder {
     let text = format!(
         "log_format u '$uri'; access_log off; keepalive_requests 1000000; {logs}

@@ -1,7 +1,8 @@
-//! Applications by other people behind the server, with their documented configuration for nginx.
+//! Applications of other projects as upstream servers, with their documented configuration for nginx.
 //!
-//! `.ci/setup` installs them: `ws` on node, gunicorn. Where one is missing its test says so. Sources: nginx documentation,
-//! "WebSocket proxying"; Gunicorn's documentation, "Deploying Gunicorn"; HTML standard, server-sent events.
+//! `.ci/setup` installs them: `ws` on node, gunicorn. A test is skipped with a message if its application is missing.
+//! Sources: nginx documentation, "WebSocket proxying"; Gunicorn's documentation, "Deploying Gunicorn"; HTML standard,
+//! server-sent events.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -256,10 +257,10 @@ fn server_sent_events_come_when_they_are_sent() {
     } else {
         assert!(in_time, "events take {rounds:?}");
     }
-    // A client that comes back has what it missed.
+    // A client that reconnects gets the events that it missed.
     let mut late = Events::http1(server.port(), "/events", "1");
     late.until(&format!("data: event {}\n\n", events - 1));
-    // One that goes is gone for the application, too.
+    // The application, too, sees that a client has left.
     drop(late);
     drop(streams);
     wait_until("the application sees them go", || publish("end") == "0");

@@ -11,7 +11,7 @@ use firstbyte_tests::mux::{Frames, MuxClient};
 use firstbyte_tests::spdy::Spdy;
 use firstbyte_tests::{Client, H2Client, Server, Signal, SpdyClient, fastcgi, peer, wait_until};
 
-/// A protocol spoken with the server behind.
+/// A protocol of the upstream server.
 #[derive(Clone, Copy, Debug)]
 enum Gateway {
     Proxy,
@@ -233,7 +233,7 @@ fn finishes(gateway: Gateway, leaves: Leaves, when: When, directives: &str) {
     server.stop();
 }
 
-/// nginx goes on until it fails to write.
+/// nginx continues until a write fails.
 #[test]
 fn a_server_finishes_without_its_client_if_that_is_configured() {
     if !peer::is_firstbyte() {

@@ -1,6 +1,6 @@
-//! A full disk below buffered responses and request bodies: nothing that is missing looks as if it were whole.
+//! A full disk below buffered responses and request bodies: a truncated message is never taken for a whole one.
 //!
-//! Where the tests may mount, temporary files meet a small file system. Source: nginx documentation, `proxy_temp_path`,
+//! If the tests may mount, temporary files go to a small file system. Source: nginx documentation, `proxy_temp_path`,
 //! `proxy_max_temp_file_size`, `client_body_temp_path`.
 
 use std::time::Duration;
@@ -14,7 +14,7 @@ use firstbyte_tests::{H2Client, Server, wait_until};
 /// A response that fits neither the buffers nor the disk nor the sockets.
 const LARGE: usize = 24 << 20;
 
-/// A server whose temporary files find little room; `None` where nothing can be mounted.
+/// A server with little space for temporary files; `None` if mounting is not possible.
 fn server(backend: &Backend) -> Option<Server> {
     let pass = backend.name();
     let http = format!(
@@ -22,7 +22,7 @@ fn server(backend: &Backend) -> Option<Server> {
          server {{ listen 127.0.0.1:%%PORT%%; http2 on; client_max_body_size 0; client_body_buffer_size 16k;
              location / {{ proxy_pass http://{pass}; proxy_buffers 4 8k; }} }}"
     );
-    // The paths of every test's server would be a second time the same directive.
+    // Not [`Server::http`]: its temporary paths would duplicate the directives.
     let text = format!(
         "%%USER%%\ndaemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log info;
          events {{ worker_connections 512; }} http {{ access_log %%DIR%%/access.log; {http} }}"
@@ -30,7 +30,7 @@ fn server(backend: &Backend) -> Option<Server> {
     Some(on_small_disk(Server::whole(&text), 256)?.start())
 }
 
-/// All of it, or an end that the client can tell from the end of all of it; and what came is right.
+/// Asserts that the bytes are correct, and that the client sees a truncated body as such.
 fn is_honest(body: &[u8], whole: bool) {
     assert!(body.iter().step_by(997).all(|byte| *byte == b'x'));
     assert_eq!(whole, body.len() == LARGE, "{} bytes", body.len());
@@ -59,7 +59,7 @@ fn slow_clients_of_large_responses_are_not_deceived() {
         let mut client = server.client();
         client.send(request("GET", path, &[]));
         assert!(client.has_bytes_within(DEADLINE));
-        // Until the disk is full; a server that stops reading ahead instead says nothing.
+        // Until the disk is full. A server that stops reading ahead logs nothing.
         holds_within(Duration::from_millis(300), || {
             server.error_log().contains("No space left")
         });
@@ -96,7 +96,7 @@ fn request_bodies_without_room_are_refused() {
     assert_eq!(post(100_000).text(), "100000");
     for _ in 0..3 {
         assert_eq!(post(1 << 20).status, 500);
-        // What was refused is read on for a moment, and its file is there until then.
+        // The rest of a refused body is read for a moment, and its file exists until then.
         wait_until("nothing of it is left", || post(100_000).text() == "100000");
     }
     assert_eq!(backend.asked(), 4);

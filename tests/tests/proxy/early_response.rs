@@ -1,5 +1,5 @@
-//! A server that answers before it has read the request, for a client that does not read yet: the response goes to a temporary
-//! file all the same, so that the server is free.
+//! A server that responds before it has read the request, for a client that does not read yet: the response goes to a
+//! temporary file, so that the server is free.
 //!
 //! Source: nginx documentation, `proxy_max_temp_file_size`.
 
@@ -17,7 +17,7 @@ const RESPONSE_BYTES: usize = 64 << 20;
 /// Bytes of the request's body, likewise.
 const BODY_BYTES: usize = 32 << 20;
 
-/// Reads the head of a request and no more, then sends a response. An error where the response is not taken in time.
+/// Reads the head of a request and no more, then sends a response. An error if the response is not taken in time.
 fn answer(listener: &TcpListener) -> std::io::Result<TcpStream> {
     let (mut socket, _) = listener.accept()?;
     socket.set_read_timeout(Some(DEADLINE))?;

@@ -1,6 +1,7 @@
-//! Servers behind that die, lie, stall or speak nonsense: nothing of it reaches the client as if it were whole.
+//! Upstream servers that die, stall or send false or malformed data: a client never takes a part for the whole.
 //!
-//! Sources: BAD INPUT: responses; RFC 9112 sections 6.3, 7.1, 8; nginx documentation, `proxy_read_timeout`; docs/differences.md.
+//! Sources: BAD INPUT: responses; RFC 9112 sections 6.3, 7.1, 8; nginx documentation, `proxy_read_timeout`;
+//! docs/differences.md.
 
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
@@ -16,13 +17,13 @@ use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 enum Seen {
     /// It came to its end.
     Whole(u16),
-    /// It began, and its end is missing in a way that the client can tell.
+    /// It began, and the client can see that its end is missing.
     Cut,
     /// Not even a head.
     Nothing,
 }
 
-/// How a client of some protocol asks.
+/// A request by a client of some protocol.
 type Ask = fn(u16, &str) -> Seen;
 
 fn over_http1(port: u16, path: &str) -> Seen {
@@ -165,7 +166,7 @@ fn server_that_dies_before_the_head_is_502() {
     );
 }
 
-/// Each with its end by FIN and by RST, after what came has long left.
+/// Each one ends by FIN and by RST, long after the received bytes were sent on.
 #[test]
 fn server_that_dies_in_the_body_cuts_the_response() {
     let bodies = [
@@ -249,7 +250,7 @@ fn bad_chunks_cut_the_response() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// Data behind a response answers no request: the connection is not used again.
+/// Bytes after a response are no response to a later request: the connection is not used again.
 #[test]
 fn surplus_bytes_are_dropped_with_the_connection() {
     const EVIL: &str = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nevil";
@@ -352,7 +353,7 @@ fn slow_but_steady_server_is_waited_for() {
     assert_eq!(server.get("/").text(), "piece".repeat(6));
 }
 
-/// A socket that listens and whose queue is full: the kernel drops what asks for more.
+/// A listening socket with a full queue: the kernel drops further SYNs.
 fn unreachable() -> (OwnedFd, u16, Vec<TcpStream>) {
     let port = Port::reserve();
     let at = std::net::SocketAddrV4::new(std::net::Ipv4Addr::LOCALHOST, port.number());
@@ -399,7 +400,7 @@ fn server_that_does_not_read_is_504() {
     }
 }
 
-/// A server that says something else for ever is no better than one that says nothing.
+/// Endless interim responses are no better than silence.
 #[test]
 fn interim_responses_without_end_are_502() {
     if !peer::is_firstbyte() {
@@ -429,7 +430,7 @@ fn name_server_that_is_down_is_502() {
     assert_eq!(server.get("/ok").text(), "ok");
 }
 
-/// The answer may come before the request has: it counts, and what is left of the request does not.
+/// A response may come before the request is complete: it counts, and the rest of the request is dropped.
 #[test]
 fn early_answer_reaches_a_client_that_still_sends() {
     let backend = Backend::at_heads(|_| {
@@ -451,7 +452,7 @@ fn early_answer_reaches_a_client_that_still_sends() {
     }
 }
 
-/// A body that the client does not finish never looks finished to the server behind.
+/// An unfinished body of a client never looks finished to the upstream server.
 #[test]
 fn client_that_dies_in_its_body_is_no_whole_request() {
     let backend = Backend::answering(|_| ok("never"));

@@ -1,8 +1,8 @@
-//! `proxy_bind`: where connections to servers come from.
+//! `proxy_bind`: the local address of connections to upstream servers.
 
 use firstbyte_tests::{Server, Signal, peer, wait_until};
 
-/// Two locations that are passed on to a server which says who asks.
+/// Two locations with an upstream server that responds with its client's address.
 fn site(bound: &str) -> Server {
     Server::http(&format!(
         "server {{ listen 127.0.0.1:%%PORT%%;

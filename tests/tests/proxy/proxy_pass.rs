@@ -1,4 +1,4 @@
-//! Proxying over sockets: what the server behind receives, and what the client does.
+//! Proxying over sockets: requests as the upstream server gets them, and responses as the client gets them.
 //!
 //! Sources: nginx documentation, ngx_http_proxy_module, ngx_http_upstream_module; RFC 9112; docs/differences.md.
 
@@ -9,7 +9,7 @@ use firstbyte_tests::received::Request;
 use firstbyte_tests::tls_pipe::tls_pipe;
 use firstbyte_tests::{Client, H2Client, Server, SpdyClient, TempDir, peer, wait_until};
 
-/// Repeats what it was asked.
+/// Responds with the request line.
 fn mirror() -> Backend {
     Backend::answering(|r| ok(format!("{} {} {}", r.method(), r.target(), r.body.len())))
 }
@@ -71,7 +71,7 @@ fn body_with_a_length_arrives_with_it() {
     let seen = backend.latest();
     assert_eq!(seen.header("Content-Length"), Some("5"));
     assert_eq!(seen.body, b"hello");
-    // A length of nothing is said as well.
+    // A length of 0 is sent, too.
     client.send(request("POST", "/", &["Content-Length: 0"]));
     assert_eq!(client.response().text(), "POST / 0");
     assert_eq!(backend.latest().header("Content-Length"), Some("0"));
@@ -119,7 +119,7 @@ fn unbuffered_body_is_passed_on_as_it_comes() {
     );
 }
 
-/// HTTP/1.0 knows no chunks: such a body is collected, whatever was configured.
+/// HTTP/1.0 has no chunks: such a body is collected, whatever the configuration.
 #[test]
 fn chunked_body_has_a_length_over_http_1_0() {
     let backend = Backend::answering(|_| vec![send("HTTP/1.0 200 OK\r\n\r\nold"), Step::Close]);
@@ -257,7 +257,7 @@ fn http2_clients_are_served() {
         assert_eq!((reply.status, reply.reset), (200, None));
         assert!(reply.body == pattern(300_000));
     }
-    // The server behind speaks HTTP/1 of its own.
+    // The upstream server uses HTTP/1.
     let seen = backend.latest();
     assert!(seen.line.ends_with(" HTTP/1.1") && seen.header("Host").is_some());
     assert!(seen.headers.iter().all(|(name, _)| !name.starts_with(':')));
@@ -280,7 +280,7 @@ fn http2_bodies_arrive_whole() {
     }
 }
 
-/// A server for clients over TLS: HTTP/1.1, HTTP/2, and SPDY where it is known.
+/// A server for clients over TLS: HTTP/1.1, HTTP/2, and SPDY if supported.
 fn over_tls(backend: &Backend) -> Server {
     let leaf = site("localhost");
     let spdy = if peer::is_firstbyte() { "spdy" } else { "" };
@@ -413,7 +413,7 @@ fn h2c_is_never_passed_on() {
     }
 }
 
-/// An upgrade is between two neighbours: it is passed on where the configuration says so, and `proxy_upgrade` narrows that.
+/// An upgrade is between two neighbours: it is passed on if configured, and `proxy_upgrade` limits it.
 #[test]
 fn upgrade_is_passed_on_only_where_it_is_configured() {
     let backend = mirror();

@@ -1,6 +1,7 @@
-//! Reloads under proxied requests: connections to servers behind stay, requests in progress end as they began.
+//! Reloads under proxied requests: connections to upstream servers stay, and requests in progress end by their old
+//! configuration.
 //!
-//! And files that an application has written the moment before it says so: they are served as they are now. Sources: nginx
+//! X-Accel-Redirect serves files in their current state, even if the application wrote them just before. Sources: nginx
 //! documentation, "Controlling nginx", `keepalive`, X-Accel-Redirect; docs/differences.md.
 
 use std::path::PathBuf;
@@ -49,7 +50,7 @@ fn idle_connections_to_servers_survive_reloads() {
     }
 }
 
-/// The group is another one now, but the server is the same.
+/// A reload replaces the group's server.
 #[test]
 fn servers_that_are_gone_from_the_group_are_asked_no_more() {
     let (old, new) = (
@@ -112,7 +113,7 @@ fn requests_in_progress_end_as_they_began() {
     assert_eq!(upload.response().text(), "10");
 }
 
-/// A server whose application writes a file for each request, at once, and then names it.
+/// A server with an application that writes a file for each request and then names it.
 fn writing(
     directives: &str,
     write: impl Fn(&PathBuf, usize) + Send + Sync + 'static,

@@ -1,6 +1,7 @@
-//! Heads of responses from servers behind: what is passed on, what is not, and how large they may be.
+//! Heads of responses from upstream servers: forwarded and hidden fields, and the limit of their size.
 //!
-//! Sources: nginx documentation, `proxy_buffer_size`, `proxy_hide_header`, `early_hints`; RFC 9110 section 15.2; docs/differences.md.
+//! Sources: nginx documentation, `proxy_buffer_size`, `proxy_hide_header`, `early_hints`; RFC 9110 section 15.2;
+//! docs/differences.md.
 
 use firstbyte_tests::backend::{Backend, answer, ok, send};
 use firstbyte_tests::client::request;
@@ -56,7 +57,7 @@ fn interim_responses_come_before_the_response() {
     assert_eq!(backend.accepted(), 1);
 }
 
-/// Early hints are passed on to clients that asked for them; others may not know interim responses.
+/// Early hints are passed on to clients that requested them; other clients may not support interim responses.
 #[test]
 fn early_hints_reach_clients_where_configured() {
     let backend = Backend::answering(|_| {
@@ -86,7 +87,7 @@ fn head_of(bytes: usize) -> String {
     let mut lines = String::new();
     let mut left = bytes - fixed;
     while left > 0 {
-        // A line of its own costs seven bytes beside its value, and the last takes what is left.
+        // A line has seven bytes besides its value; the last one has the rest.
         let len = if left > 1200 { 1000 } else { left };
         lines.push_str(&format!("X-A: {}\r\n", "v".repeat(len - 7)));
         left -= len;
@@ -123,7 +124,7 @@ fn large_heads_need_no_configuration() {
 fn written_size_is_the_limit_of_heads() {
     let backend = large_heads();
     let server = backend.proxied("proxy_buffer_size 8k;").start();
-    // nginx has no room left for the body behind a head that just fits.
+    // nginx has no space for a body after a head of exactly this size.
     let fits = if peer::is_firstbyte() { 8192 } else { 8191 };
     assert_eq!(server.get(&format!("/{fits}")).text(), "ok");
     assert_eq!(server.get("/8193").status, 502);

@@ -43,7 +43,7 @@ fn bad_and_good(bad: impl Fn() -> Vec<Step> + Send + Sync + 'static) -> (Backend
     (bad, good, group)
 }
 
-/// Failures of an attempt, their words in `proxy_next_upstream`, and the status where it is the last.
+/// Failures of an attempt, their words in `proxy_next_upstream`, and the status after the last attempt.
 fn failures() -> Vec<(&'static str, &'static str, Vec<Step>, u16)> {
     let status = |line: &str| answer(line, &[], "bad");
     vec![
@@ -86,7 +86,7 @@ fn each_reason_is_followed_where_it_is_named() {
     }
 }
 
-/// A request whose effects may be there already is not sent again, but where that is asked for.
+/// A request with possible effects is not repeated unless the configuration permits it.
 #[test]
 fn post_is_repeated_only_where_it_is_allowed() {
     let (bad, good, group) = bad_and_good(|| vec![Step::Close]);
@@ -100,7 +100,7 @@ fn post_is_repeated_only_where_it_is_allowed() {
     let seen = good.latest();
     assert_eq!((seen.method(), &seen.body[..]), ("POST", &b"body"[..]));
 
-    // Where no connection came to be, nothing was sent.
+    // Without a connection, no byte was sent.
     let port = Port::reserve();
     let group = format!(
         "server 127.0.0.1:{}; server {} backup;",
@@ -126,7 +126,7 @@ fn bodies_are_sent_again_whole() {
     }
 }
 
-/// Data sent for a first attempt is lost where it was not kept.
+/// Data sent for a first attempt is lost if it was not kept.
 #[test]
 fn body_that_was_passed_on_is_not_sent_again() {
     let bad = Backend::at_heads(|_| vec![Step::Read(4), Step::Close]);
@@ -267,7 +267,7 @@ fn connection_that_ended_while_idle_is_not_used() {
     }
 }
 
-/// A reset, or an end after the request was taken, says nothing about what has been done with it.
+/// A reset, or an end after the server took the request, does not show whether the request had an effect.
 #[test]
 fn post_that_was_taken_is_never_sent_again() {
     for end in [Step::Close, Step::Reset] {
@@ -294,7 +294,7 @@ struct Race {
     good: usize,
     /// 502 after the server had taken the request.
     touched: usize,
-    /// 502 where it had not.
+    /// 502 before the server had taken it.
     untouched: usize,
     /// Taken more than once.
     doubled: usize,
@@ -302,7 +302,7 @@ struct Race {
 
 /// Sends POST after POST, a little apart, each with a target of its own.
 fn race(server: &Server, closing: &ClosingServer, thread: usize, tries: usize) -> Race {
-    // Nothing is touched of what nginx refuses: to wait for each would take long.
+    // nginx's refused requests never reach the server, and to wait for each would take long.
     let patient_for = Duration::from_millis(if peer::is_firstbyte() { 5000 } else { 200 });
     let mut race = Race::default();
     let mut random = fastrand::Rng::with_seed(thread as u64);

@@ -1,7 +1,8 @@
-//! Servers by other people behind the server and in front of it: Apache, HAProxy, and unbound for names.
+//! Servers of other projects behind this server and in front of it: Apache, HAProxy, and unbound for names.
 //!
-//! `.ci/setup` installs them; each is started by its own command with a configuration of its own. Where one is missing its
-//! test says so. Sources: nginx documentation, `resolver`, `proxy_protocol`, `set_real_ip_from`; the documentation of each.
+//! `.ci/setup` installs them; each starts by its own command with a configuration of its own. A test is skipped with a
+//! message if its server is missing. Sources: nginx documentation, `resolver`, `proxy_protocol`, `set_real_ip_from`;
+//! the documentation of each.
 
 use std::process::Command;
 
@@ -90,7 +91,7 @@ fn apache_serves_behind() {
         client.head("/text.txt").header("Content-Length"),
         Some(&*text.len().to_string())
     );
-    // What it compresses comes in chunks.
+    // Apache sends compressed responses in chunks.
     let packed = client.get_with("/text.txt", &["Accept-Encoding: gzip"]);
     assert_eq!(packed.header("Content-Encoding"), Some("gzip"));
     assert!(packed.body.len() < text.len() / 2 && packed.body.starts_with(&[0x1f, 0x8b]));
@@ -182,7 +183,7 @@ fn unbound_resolves_names_while_serving() {
         format!("one.example:{port}")
     );
     assert_eq!(server.get("/?name=ONE").status, 200);
-    // What is not there is an error of its own, and may be there later.
+    // An unknown name is an error of its own, and may be known later.
     assert_eq!(server.get("/?name=two").status, 502);
     server.wait_for_text(
         "error.log",
@@ -240,7 +241,7 @@ fn haproxy(dir: &TempDir, port: u16, text: &str) -> Option<Program> {
     Some(Program::start(dir, "haproxy", &mut start).accepting(port))
 }
 
-/// HAProxy says whose connection it is with the PROXY protocol, in both of its versions.
+/// HAProxy sends the client's address by the PROXY protocol, in both of its versions.
 #[test]
 fn haproxy_in_front_tells_the_client() {
     if command("haproxy").is_none() {

@@ -15,7 +15,7 @@ use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, wait_until
 /// After this time without a change a file that is read counts as known.
 const AGE: Duration = Duration::from_secs(4);
 
-/// A host whose sites, map, settings and certificate are files of their own.
+/// A host with files for sites, map, settings and certificate.
 fn host(leaf: &Leaf) -> Builder {
     let server = |name: &str, text: &str| {
         format!(
@@ -54,7 +54,7 @@ fn host(leaf: &Leaf) -> Builder {
         .prepare(|dir| {
             link(dir, "aside/linked-1.conf", "linked.conf");
             link(dir, "v1", "current");
-            // All have one time of their last change, so that it tells nothing.
+            // All have the same modification time, so that it shows no change.
             for name in ["sites/renamed.conf", "aside/renamed.conf"]
                 .into_iter()
                 .chain(["aside/linked-1.conf", "aside/linked-2.conf"])
@@ -123,7 +123,7 @@ fn each_kind_of_change_is_seen() {
     reloaded(&server, "linked", "2 found-1");
     link(server.dir().path(), "v2", "current");
     reloaded(&server, "current", "2 found-1");
-    // Files more and less; who asks for a name that is gone gets the first server of the address.
+    // An added and a removed file. A request for the removed name gets the first server of the address.
     let added = server.path("sites/added.conf");
     fs::rename(server.path("aside/added.conf"), &added).expect("a file");
     reloaded(&server, "added", "9 found-1");
@@ -143,7 +143,7 @@ fn each_kind_of_change_is_seen() {
     wait_until("a level around files that stay", || {
         level().as_deref() == Some("two")
     });
-    // A certificate: what is read is a pair, and the text of its server stays.
+    // A certificate: a pair is read, and the text of its server stays.
     fs::write(server.path("c.pem"), &new.certificate).expect("it can be written");
     fs::write(server.path("k.pem"), &new.key).expect("it can be written");
     server.signal(Signal::HUP);
@@ -191,7 +191,7 @@ fn what_is_opened_for_a_file_that_changes_is_opened() {
     server.dir().write("more.inc", "add_header X-More 2;\n");
     server.signal(Signal::HUP);
     wait_until("a change of it", || more().as_deref() == Some("2"));
-    // A warning is told at each reload, whether anything has changed or not.
+    // Every reload logs the warning again, changed or not.
     let told = || {
         let log = server.error_log();
         log.matches("conflicting server name \"written\"").count()
@@ -248,12 +248,12 @@ fn the_supervisor_does_not_build_what_only_the_worker_serves() {
         .start();
     let worker = server.workers()[0];
     let spent = || [server.pid(), worker].map(process::cpu_time);
-    // Until a first reload the supervisor may still be at what belongs to the start.
+    // Before a first reload, the supervisor may still do work of the start.
     server.dir().write("map.inc", "key found-2;\n");
     reloaded(&server, "kept", "1 found-2");
     wait_until("it rests", || process::is_waiting(server.pid()));
-    // On a busy machine it may wait before it is done with what belongs to the start, and once more: one that builds does it each
-    // time.
+    // On a busy machine the supervisor may sleep before the work of the start is done, and once more. But a supervisor
+    // that builds the configuration does so each time.
     let reload = |n: u32| {
         let before = spent();
         server.dir().write("map.inc", format!("key found-{n};\n"));
@@ -289,7 +289,7 @@ fn a_reload_that_fails_changes_nothing() {
     };
     let put = |name: &str, text: &str| fs::write(server.path(name), text).expect("a file");
     let kept = fs::read_to_string(server.path("sites/kept.conf")).expect("a site");
-    // What is sound comes with each that is not.
+    // Each broken change comes with valid ones.
     put("map.inc", "key found-2;\n");
     let gone = || fs::remove_file(server.path("linked.conf")).expect("a link");
     broken(
@@ -301,7 +301,7 @@ fn a_reload_that_fails_changes_nothing() {
         &|| put("sites/kept.conf", "no_such_directive;"),
         "unknown directive \"no_such_directive\" in %%DIR%%/sites/kept.conf:1",
     );
-    // What only the whole tells: two zones, groups and variables are judged at the end.
+    // Errors that only the whole configuration shows: zones, groups and variables are checked at the end.
     broken(
         &|| put("sites/kept.conf", &kept.replace("$found", "$unheard_of")),
         "unknown \"unheard_of\" variable",
@@ -310,7 +310,7 @@ fn a_reload_that_fails_changes_nothing() {
     broken(&|| put("c.pem", &new.certificate), "key values mismatch");
     put("k.pem", &new.key);
     reloaded(&server, "kept", "1 found-2");
-    // Where there are two workers for a while, either may answer.
+    // If there are two workers for a while, either may respond.
     wait_until("all of it", || {
         ask(&server, "linked") == "2 found-2" && shown(&new)
     });

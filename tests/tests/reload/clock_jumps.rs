@@ -1,7 +1,7 @@
 //! The wall clock is set while requests run: no connection ends by it, and the next ones are served.
 //!
-//! A library that is loaded before others adds a number of seconds, kept in a file, to what clock_gettime(2) and
-//! gettimeofday(2) tell of the wall clock. It is compiled here; without a C compiler the test is skipped.
+//! A preloaded library adds a number of seconds, read from a file, to the wall-clock results of clock_gettime(2) and
+//! gettimeofday(2). It is compiled here; without a C compiler the test is skipped.
 
 use std::fs;
 use std::io::Write;

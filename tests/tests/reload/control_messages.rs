@@ -1,6 +1,6 @@
 //! Messages of a compromised worker to the supervisor, which must not wait for it.
 //!
-//! The test speaks for the worker with its own end of the control socket, which pidfd_getfd(2) gives.
+//! The test sends in the worker's place, on a copy of its end of the control socket made by pidfd_getfd(2).
 
 use std::fs;
 use std::io::{Read, Write};
@@ -35,7 +35,7 @@ fn control_socket(worker: u32) -> Option<UnixStream> {
     None
 }
 
-/// A server whose worker this process can speak for.
+/// A server, its worker, and the worker's end of the control socket.
 fn taken_over() -> Option<(Server, u32, UnixStream)> {
     let user = if peer::is_root() { "user root;" } else { "" };
     let server = Server::whole(&format!(

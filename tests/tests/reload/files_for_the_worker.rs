@@ -24,10 +24,10 @@ fn owner(path: &Path) -> u32 {
     fs::symlink_metadata(path).expect("it is there").uid()
 }
 
-/// A server of root whose log is in a folder of the worker's user.
+/// A server started by root, with a log in a folder of the worker's user.
 fn rotating() -> Option<Server> {
     if !peer::is_root() || !peer::is_firstbyte() {
-        // nginx gives away what links name.
+        // nginx changes the owner of a link's target.
         return None;
     }
     let server = site("", "access_log %%DIR%%/logs/access.log;")
@@ -59,12 +59,12 @@ fn a_new_log_is_given_to_the_workers_user() {
     fs::rename(&log, server.path("logs/access.log.1")).expect("it is there");
     reopen(&server, &log);
     assert_eq!((owner(&log), mode(&log)), (NOBODY, 0o644));
-    // Also one that was made by whoever rotates.
+    // A file made by the rotating program, too.
     fs::rename(&log, server.path("logs/access.log.2")).expect("it is there");
     fs::write(&log, "").expect("root may");
     reopen(&server, &log);
     assert_eq!(owner(&log), NOBODY);
-    // And where root itself put a link.
+    // And the target of a link made by root.
     fs::rename(&log, server.path("logs/access.log.3")).expect("it is there");
     symlink("../elsewhere.log", &log).expect("root may");
     reopen(&server, &server.path("elsewhere.log"));

@@ -1,4 +1,4 @@
-//! Listening sockets a server is started with: by `NGINX=`, and by a service manager's `LISTEN_FDS`.
+//! Inherited listening sockets: by `NGINX=`, and by a service manager's `LISTEN_FDS`.
 //!
 //! The tests bind the sockets, and a shell gives them their numbers before it becomes the server.
 
@@ -96,7 +96,7 @@ fn wrong_numbers_are_told_and_the_others_used() {
     ] {
         let server = Server::http(HTTP)
             .allow("NGINX environment variable")
-            // nginx closes what it could not use.
+            // nginx closes unusable sockets.
             .allow("close() socket listening socket on")
             .written();
         let socket = bound(server.port());

@@ -1,7 +1,8 @@
 //! Memory of a worker after many reloads of a large configuration: no higher than after a few.
 //!
-//! A configuration takes 19 MB here. What is freed of the old one goes back to the system in whole pages; what is left between
-//! pieces that stay differs by half a megabyte from one reload to the next, in no direction, so the most of the first three counts.
+//! A configuration takes 19 MB here. Memory of the old one is returned to the system in whole pages. Fragments between
+//! remaining allocations vary by half a megabyte from one reload to the next, without a trend. So the maximum of the
+//! first three reloads is the reference.
 
 use firstbyte_tests::{Server, Signal, peer, wait};
 
@@ -25,7 +26,7 @@ fn conf() -> String {
     text
 }
 
-/// Memory of the worker that no file is behind, in KiB.
+/// Anonymous memory of the worker, in KiB.
 fn anonymous_kib(server: &Server) -> u64 {
     let path = format!("/proc/{}/smaps_rollup", server.workers()[0]);
     let text = std::fs::read_to_string(path).expect("the worker lives");

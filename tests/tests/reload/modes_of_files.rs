@@ -1,6 +1,7 @@
-//! The modes of files that a daemon makes, which has no umask.
+//! The modes of files made by a daemon, which has no umask.
 //!
-//! Source: nginx documentation, `access_log`, `dav_access`; nginx opens logs with 0644 and sets what `dav_access` says.
+//! Source: nginx documentation, `access_log`, `dav_access`; nginx opens logs with 0644 and sets the modes of
+//! `dav_access`.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -4,7 +4,7 @@
 
 use firstbyte_tests::{Server, Signal, wait_until};
 
-/// A worker knows no host but those that came with its configuration.
+/// A worker resolves no host; it gets all addresses with its configuration.
 #[test]
 fn hosts_are_known_to_supervisor_and_worker() {
     let server = Server::http(

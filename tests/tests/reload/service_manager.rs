@@ -1,7 +1,7 @@
-//! Messages to a service manager: READY when a worker serves, reloads, the end, and the main process.
+//! Messages to a service manager: READY once a worker serves, reloads, the end, and the main process.
 //!
-//! The test is the manager: it listens on the datagram socket that `NOTIFY_SOCKET` names.
-//! Source: sd_notify(3). nginx says nothing to a manager, so these tests are firstbyte's alone.
+//! The test is the manager: it listens on the datagram socket of `NOTIFY_SOCKET`. Source: sd_notify(3). nginx sends
+//! nothing to a manager, so these tests are firstbyte's alone.
 
 use std::net::TcpListener;
 use std::os::linux::net::SocketAddrExt;
@@ -76,7 +76,7 @@ impl Manager {
         text.lines().map(str::to_owned).collect()
     }
 
-    /// Nothing more was said.
+    /// Returns whether no further message came.
     fn is_silent(&self) -> bool {
         self.socket
             .set_read_timeout(Some(Duration::from_millis(50)))
@@ -116,7 +116,7 @@ fn ready_is_said_when_the_server_answers() {
     let lines = manager.received();
     assert_has(&lines, "READY=1");
     assert_has(&lines, &format!("MAINPID={}", manager.child.id()));
-    // Asked once: who was told READY may rely on it.
+    // A single request: it must succeed after READY.
     assert_eq!(manager.server.get("/").text(), "ok");
     manager.server.adopt("nginx.pid");
     manager.server.signal(Signal::QUIT);
@@ -160,7 +160,7 @@ fn a_daemon_is_named_before_its_parent_ends() {
     let mut manager = Manager::start(site("on").daemon());
     let status = manager.ended();
     assert!(status.success(), "{status}");
-    // The parent has ended: what it said is there already, and is said first.
+    // The parent has ended, so its message is there already, and comes first.
     let lines = manager.received();
     assert_eq!(lines.len(), 1, "{lines:?}");
     let ready = manager.received();
@@ -241,7 +241,7 @@ fn a_new_binary_is_named_when_the_old_one_ends() {
     let mut manager = Manager::start(site("off"));
     assert_has(&manager.received(), "READY=1");
     manager.server.adopt("nginx.pid");
-    // One that goes again is not told of: the next that is heard is about the second.
+    // A new process that ends again is not announced: the next message is about the second one.
     change(&manager.server).end(Signal::QUIT);
     wait_until_alone(&manager.server);
     let new = change(&manager.server);

@@ -27,7 +27,7 @@ fn site(main: &str, http: &str) -> Builder {
         .file("other/t.txt", "other root")
 }
 
-/// The directive that asks for nginx's way; nginx has no other and does not know it.
+/// The directive for nginx's behaviour, which nginx itself does not have.
 fn drain() -> &'static str {
     if peer::is_firstbyte() {
         "reload_connections drain;"
@@ -181,7 +181,7 @@ fn a_broken_configuration_leaves_the_old_one_serving() {
     });
 }
 
-/// A worker has most files of a reload from the one before, and gets only those that are not the same.
+/// A worker keeps most files from the reload before, and gets only changed ones.
 #[test]
 fn a_reload_has_the_files_of_the_disk_whatever_came_of_the_one_before() {
     let text = "access_log off;

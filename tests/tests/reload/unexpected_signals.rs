@@ -103,7 +103,7 @@ fn a_hundred_and_forty_mixed_signals_lose_nothing() {
             assert!(process::signal(pid, signal));
             sent += 1;
         }
-        // In the foreground the first of these says that a window has another size.
+        // In the foreground, the first of these reports a new window size.
         for signal in [Signal::WINCH, Signal::USR1] {
             server.signal(signal);
             sent += 1;

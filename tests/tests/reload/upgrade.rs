@@ -1,8 +1,8 @@
-//! USR2: the binary is changed under load, it fails, it is taken back; who has the pid file at each step.
+//! USR2: the binary is changed under load, it fails, it is taken back; the owner of the pid file at each step.
 //!
-//! Every server here runs from a link in its directory, which a test points at another program.
-//! `$pid` tells which worker has answered, and the kernel which supervisor is its parent. The changes between
-//! firstbyte and nginx are in `upgrade_nginx.rs`.
+//! Every server here runs from a link in its directory, and a test points the link at another program. `$pid` is the
+//! responding worker, and the kernel knows its supervisor. The changes between firstbyte and nginx are in
+//! `upgrade_nginx.rs`.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ const KEEPING: usize = 16;
 const IDLE: usize = 32;
 const CHANGES: usize = 3;
 
-/// Log of USR2 where another binary runs already.
+/// Log line of USR2 if another binary runs already.
 const REFUSED: &str = "the changing binary signal is ignored: you should shutdown or terminate \
                        before either old or new binary's process";
 
@@ -32,7 +32,7 @@ fn idle_clients(server: &Server) -> Vec<Client> {
     idle
 }
 
-/// One change of the binary while `load` goes on; the old server ends and the new one is adopted.
+/// One change of the binary while `load` continues; the old server ends and the new one is adopted.
 fn change_under(load: &Load, server: &mut Server) {
     let idle = idle_clients(server);
     let mut slow = Download::begin(server);
@@ -251,7 +251,7 @@ fn a_unix_socket_that_the_new_one_does_not_name_is_left_to_the_old_one() {
 #[test]
 fn a_server_in_the_foreground_changes_its_binary_too() {
     if !peer::is_firstbyte() {
-        // nginx cannot tell its shell from a predecessor and refuses.
+        // nginx takes its shell for a predecessor, and refuses.
         return;
     }
     let mut server = site("", "", "").start();

@@ -1,7 +1,7 @@
-//! USR2 with nginx on the other side: either starts the other with its sockets, and gets its place back.
+//! USR2 with nginx on the other side: either starts the other with its sockets, and takes its place back.
 //!
-//! They need an nginx, and root, since an nginx without it cannot make its default folders; else they say that they are
-//! left out.
+//! The tests need an nginx, and root, since nginx without root cannot make its default folders. Otherwise they are
+//! skipped with a message.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ const NGINX: &str = "/usr/sbin/nginx";
 const CONNECTING: usize = 4;
 const KEEPING: usize = 4;
 
-/// nginx, where the tests can run it.
+/// nginx, if the tests can run it.
 fn nginx() -> Option<&'static Path> {
     let path = Path::new(NGINX);
     if path.exists() && peer::is_root() && peer::is_firstbyte() {
@@ -44,7 +44,7 @@ fn is_nginx(server: &Server) -> bool {
 fn start_next(server: &Server) -> New {
     let new = change(server);
     server.signal(Signal::WINCH);
-    // nginx tells its workers one after the other.
+    // nginx signals its workers one after the other.
     wait_until("the new one alone answers", || {
         (0..50).all(|_| served_by(server, new.pid))
     });

@@ -20,7 +20,7 @@ fn generation(server: &Server) -> String {
     server.get("/generation").text()
 }
 
-/// Takes the second port, and asks the server to listen there, too.
+/// Takes the second port, and tells the server to listen there, too.
 fn reload_onto_a_taken_port(server: &Server) -> TcpListener {
     let second = server.port_number(2);
     let taken = TcpListener::bind(("127.0.0.1", second)).expect("it was reserved for this test");
@@ -116,13 +116,13 @@ fn a_refused_reload_goes_back_to_the_one_the_worker_has_taken() {
     read_another(&server, "200 g2;", "200 g3;", "g3.log", threads);
     assert!(process::signal(worker, Signal::CONT));
     server.wait_for_text("error.log", "[emerg]");
-    // The next worker serves what the supervisor takes for current; this one may have ended by itself.
+    // The next worker serves the supervisor's current configuration; this one may have ended by itself.
     process::signal(worker, Signal::KILL);
     wait_until("the second configuration is served", || says(&server, "g2"));
     assert!(!server.workers().contains(&worker));
 }
 
-/// Loads a configuration whose own log shows that it has been read.
+/// Loads a configuration with a log of its own, which shows that it has been read.
 fn read_another(server: &Server, from: &str, to: &str, log: &str, main: &str) {
     let log = server.path(log);
     let to = format!("{to} access_log {};", log.display());

@@ -76,6 +76,6 @@ fn a_worker_does_not_keep_the_groups_of_root() {
     process::signal(child.id(), Signal::TERM);
     let _ = child.wait();
     assert!(refused, "{workers:?} {}", server.error_log());
-    // What the log says is what was to happen.
+    // The logged errors were expected.
     fs::write(server.path("error.log"), "").expect("it is ours");
 }

@@ -26,7 +26,7 @@ fn with(directives: &str) -> Builder {
         .bytes("ca.pem", authority("Ours").pem().as_bytes())
 }
 
-/// All that the server says to these bytes, until it closes.
+/// Returns all bytes that the server sends in response, until it closes.
 #[track_caller]
 fn answer(server: &Server, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(("127.0.0.1", server.port())).expect("the server accepts");
@@ -179,7 +179,8 @@ fn compression_is_not_taken() {
     is_unharmed(&server);
 }
 
-/// The session of a server that asks for no certificate opens none that does, whatever a client pretends.
+/// A session of a server without client certificates resumes none of a server that requires them, whatever the client
+/// claims.
 #[test]
 fn sessions_are_bound_to_their_server() {
     let template = "server { listen 127.0.0.1:%%PORT%% ssl; server_name strict;
@@ -205,7 +206,7 @@ fn sessions_are_bound_to_their_server() {
     }
 }
 
-/// Asked for by the openssl command, where there is one: nothing else here can.
+/// Sent by the openssl command if installed: no library here can renegotiate.
 #[test]
 fn renegotiation_is_refused() {
     let server = with("ssl_protocols TLSv1.2;").start();

@@ -1,4 +1,4 @@
-//! HTTPS over sockets: certificates by name, protocols, resumption, reloads, what stays secret.
+//! HTTPS over sockets: certificates by name, protocols, resumption, reloads, secrecy of keys.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::tls_client::{Leaf, Tls, site};
 use firstbyte_tests::{Builder, Server, Signal, peer, process, run, wait_until};
 
-/// A server whose certificate is `c.pem` and key `k.pem`.
+/// A server with the certificate `c.pem` and the key `k.pem`.
 fn with(template: &str, leaf: &Leaf) -> Builder {
     let protocols = match template.contains("ssl_protocols") {
         true => "",

@@ -1,5 +1,5 @@
-//! Hundreds of servers with certificates of their own, over sockets: SNI chooses among names of each kind, and a reload takes
-//! up what has changed and nothing else.
+//! Hundreds of servers with certificates of their own, over sockets: SNI chooses among names of each kind, and a reload
+//! takes up changes only.
 //!
 //! Source: nginx documentation, "Server names", `ssl_certificate`, `ssl_object_cache_inheritable`.
 
@@ -111,7 +111,7 @@ fn each_of_hundreds_of_names_has_its_own_certificate() {
         ("x.y.wild.example", 1),
         ("x.y.deep.wild.example", 2),
         ("mail.a", 4),
-        // What nobody has is the default server's.
+        // Unknown names belong to the default server.
         ("wild.example", 0),
         ("re.example", 0),
         ("site300.example", 0),
@@ -135,7 +135,7 @@ fn the_longest_names_choose_their_servers() {
             "y".repeat(253 - 1 - rest.len() - first.len())
         )
     };
-    // 253 bytes are what DNS allows; 127 labels are the deepest name.
+    // 253 bytes is the limit of DNS; a name has 127 labels at most.
     let deepest = ["a"; 127].join(".");
     let (own, other) = (longest(""), longest("z"));
     let (wild, leaf) = (format!("*.{}", &deepest[4..]), [own.len(), deepest.len()]);

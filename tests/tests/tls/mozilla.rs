@@ -8,7 +8,7 @@ use firstbyte_tests::{Builder, Client, Server, run};
 
 fn generated() -> Builder {
     let authority = authority("Authority");
-    // A certificate is a certificate: nobody looks at its purpose here.
+    // A client certificate is enough, since its purpose is not checked here.
     let leaf = client("localhost", &authority);
     let chain = leaf.certificate + &authority.pem();
     Server::http(&CONF.replace("CIPHERS", &CIPHERS.join(":")))

@@ -25,7 +25,7 @@ fn replace(server: &Server, name: &str, text: &str) {
     std::fs::rename(server.path(&aside), server.path(name)).expect("it can be renamed");
 }
 
-/// Waits for what a change brings, which must not take long.
+/// Waits for a change to take effect, which must happen soon.
 #[track_caller]
 fn soon(server: &Server, has_come: impl FnMut() -> bool) {
     let waits = Waits::begin();
@@ -55,7 +55,7 @@ fn a_new_pair_is_taken_up_and_connections_stay() {
             "as loaded\n"
         );
         let workers = server.workers();
-        // What is edited meanwhile is nobody's business until the next reload.
+        // Edits of the configuration are ignored until the next reload.
         server.rewrite_conf(|text| text.replace("as loaded", "as edited"));
         replace(&server, "k.pem", &new.key);
         replace(&server, "c.pem", &new.certificate);
@@ -88,7 +88,7 @@ fn half_a_pair_is_not_taken_up_and_told_once() {
     replace(&server, "c.pem", &new.certificate);
     server.wait_for_text("error.log", "key values mismatch");
     assert!(shows(&server, &old));
-    // Two more looks at the same state say nothing.
+    // Two more checks of the same state log nothing.
     let told = |server: &Server| {
         server
             .error_log()

@@ -1,4 +1,4 @@
-//! Early data over sockets: what a request gets that comes before the handshake is over.
+//! Early data over sockets: the response to a request that comes before the end of the handshake.
 //!
 //! Source: RFC 8446 section 2.3, RFC 8470; nginx documentation, `ssl_early_data`, `$ssl_early_data`.
 
@@ -134,7 +134,7 @@ fn early_data_without_an_end_of_the_handshake_costs_nothing() {
             .write_tls(&mut stream.sock)
             .expect("it is short");
     }
-    // Its own flight comes, and then nothing, until it gives up.
+    // The server sends its flight, then nothing, until it gives up.
     let mut bytes = Vec::new();
     let _ = stream.sock.read_to_end(&mut bytes);
     assert!(!bytes.is_empty());

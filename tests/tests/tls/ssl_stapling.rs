@@ -1,8 +1,8 @@
-//! OCSP responses fetched from a responder: a client that asks for the status gets it, and whatever is wrong with the
-//! responder, its handshake goes on without.
+//! OCSP responses fetched from a responder: a client that requests the status gets it, and a failed responder costs the
+//! handshake only its staple.
 //!
-//! The `openssl` command answers as responder, behind sockets of the test so that it is heard on 127.0.0.1 alone, and is
-//! the client. Source: nginx documentation, `ssl_stapling`.
+//! The `openssl` command is the responder, behind sockets of the test so that it is reached on 127.0.0.1 alone. It is
+//! also the client. Source: nginx documentation, `ssl_stapling`.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -23,7 +23,7 @@ use rustix::process::Signal;
 /// The number of the server's certificate.
 const SERIAL: u8 = 0x42;
 
-/// An authority, a server's certificate, and what the responder keeps, in a directory.
+/// An authority, a server's certificate, and the files of the responder, in a directory.
 struct Scene {
     dir: TempDir,
     issuer: Authority,
@@ -126,7 +126,7 @@ fn answer(dir: &Path, index: &Path, signer: &Path, request: &[u8]) -> Vec<u8> {
     fs::read(&answered).unwrap_or_else(|error| panic!("{error}: {said}"))
 }
 
-/// A responder on a port of 127.0.0.1, and how often it was asked.
+/// A responder on a port of 127.0.0.1, and the number of its requests.
 struct Responder {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -150,7 +150,7 @@ impl Responder {
         Self { port, asked }
     }
 
-    /// One that says this.
+    /// A responder that sends these bytes.
     fn saying(bytes: &'static [u8]) -> Self {
         Self::new(move |stream, _| say(stream, bytes))
     }
@@ -283,7 +283,7 @@ fn names_of_responders_are_resolved() {
     assert!(queries.load(Ordering::Relaxed) > 0);
 }
 
-/// The port of a name server that knows one address, and how often it was asked.
+/// The port of a name server with one address, and the number of its queries.
 fn name_server() -> (u16, Arc<AtomicUsize>) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
     let port = socket.local_addr().expect("an address").port();
@@ -320,7 +320,7 @@ fn whatever_is_wrong_with_a_responder_handshakes_go_on_without() {
     let forever = Arc::new(Mutex::new(Vec::new()));
     let kept = Arc::clone(&forever);
     let silent = Responder::new(move |stream, _| {
-        // The connection stays open and nothing is said.
+        // The connection stays open without a response.
         let stream = stream.try_clone().expect("a descriptor");
         kept.lock().expect("no panic before").push(stream);
     });

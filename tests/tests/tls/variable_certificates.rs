@@ -98,7 +98,7 @@ fn a_name_that_is_no_host_name_names_no_file() {
     }
     let one = site("one");
     let server = by_name("", &[("one.example", &one)]).start();
-    // What is left of the words without the name is ".crt", which is not there.
+    // Without the name, ".crt" is left of the words, and no such file exists.
     let mut nameless = Tls::new();
     nameless.send_no_name();
     assert!(

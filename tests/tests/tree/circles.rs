@@ -1,6 +1,6 @@
-//! Import circles of each crate that is shipped, between files and between folders.
+//! Import circles of each shipped crate, between files and between folders.
 //!
-//! A number here may only fall. The test asks for a lower one if a change makes a circle smaller.
+//! A number here may only fall. The test fails if a change makes a circle smaller, until the number is lowered.
 
 use firstbyte_tests::circles::{largest, largest_of_folders, sources};
 

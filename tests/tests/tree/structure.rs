@@ -1,7 +1,7 @@
-//! Rules of the tree's structure: long functions with their reasons, protocols in their rooms, words. `circles.rs` has those
-//! of imports.
+//! Rules of the tree's structure: long functions with their reasons, protocols in their rooms, words. Imports are in
+//! `circles.rs`.
 //!
-//! A number here may only fall: when a change makes it lower, the test asks for the new one, so that what was won is kept.
+//! A number here may only fall. If a change makes it lower, the test fails until the number is lowered.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -11,7 +11,7 @@ use firstbyte_tests::source::{
     code, functions, is_test_file, read, rust_files, shipped_lines, shown,
 };
 
-/// From this length on a function has comments inside that say why.
+/// From this length on a function needs comments inside.
 const UNCOMMENTED_LINES_MAX: usize = 50;
 /// From this length on a function has `// Long:` and a reason above it.
 const UNEXPLAINED_LINES_MAX: usize = 70;
@@ -29,7 +29,7 @@ fn unexplained(text: &str) -> Vec<(usize, &'static str)> {
         if first > shipped || length <= UNCOMMENTED_LINES_MAX {
             continue;
         }
-        // What belongs to a function stands above it without an empty line.
+        // The lines above a function, up to an empty line, belong to it.
         let above = lines[..first - 1].rsplit(|line| line.is_empty()).next();
         if length > LINES_MAX {
             found.push((first, "longer than any function may be"));
@@ -67,7 +67,7 @@ const ENGINES_USED: [(&str, &[&str]); 4] = [
     // Beacons are bodies of requests, whatever protocol carries them.
     ("server/modules/src", &["http", "beacon"]),
 ];
-/// Where a server may ask which protocol carries an exchange: variables, and what an address speaks.
+/// Files that may branch on the protocol of an exchange: variables, and the protocols of an address.
 const PROTOCOLS_ASKED: [&str; 2] = ["server/http/src/builtin.rs", "server/http/src/http.rs"];
 /// Names of protocols besides HTTP/1, whose versions are semantics of a message (RFC 9110 section 2.5).
 const PROTOCOLS: [&str; 5] = [
@@ -327,7 +327,7 @@ fn replaced_names_do_not_come_back() {
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
 
-/// Doc comments by part of the tree whose first sentence is unclear: a number may only fall.
+/// Doc comments with an unclear first sentence, by part of the tree: a number may only fall.
 const UNCLEAR: [(&str, usize); 10] = [
     ("app/", 0),
     ("driver/", 0),

@@ -1,4 +1,4 @@
-//! Rules about servers behind this one: `server/upstream` is below http, and a protocol is one row.
+//! Rules about upstream servers: `server/upstream` is below http, and a protocol is one row.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ const PROTOCOLS: [(&str, &[&str]); 4] = [
     ("uwsgi", &["uwsgi"]),
     ("memcached", &["memcached"]),
 ];
-/// Folders of generic code and of modules. Engines speak protocols; `conf` and `lint` know directives by name.
+/// Folders of generic code and of modules. Engines implement protocols; `conf` and `lint` have names of directives.
 const FOLDERS: [&str; 6] = [
     "app/src",
     "driver/src",

@@ -301,7 +301,7 @@ const MAKES: [&str; 6] = [
     "DirBuilder::new()",
 ];
 
-/// Where the server makes files. Tools make theirs with the rights and the umask of who calls them.
+/// Folders of code with which the server makes files. Tools make theirs with the rights and the umask of their user.
 const SERVED: [&str; 5] = [
     "server/",
     "driver/src/io/",
@@ -310,7 +310,7 @@ const SERVED: [&str; 5] = [
     "app/src/console.rs",
 ];
 
-/// The lines that make a file whose mode is left to the umask, which a daemon does not have.
+/// Lines that make a file with a mode left to the umask, which a daemon does not have.
 fn modeless(text: &str) -> Vec<usize> {
     let lines: Vec<&str> = text.lines().collect();
     let makes = |line: &str| MAKES.iter().any(|word| code(line).contains(word));

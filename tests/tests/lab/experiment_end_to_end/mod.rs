@@ -17,7 +17,7 @@ use users::{Experiment, Faults, Planted};
 const USERS: usize = 2_000;
 /// Factor of the times in the second arm.
 const EFFECT: f64 = 1.05;
-/// Runs with `LAB_LONG`, and those whose intervals have to hold the true effect.
+/// Number of runs with `LAB_LONG`, and the least number of runs with an interval that contains the true effect.
 const RUNS: u64 = 200;
 const HELD_LEAST: u64 = 190;
 /// Runs without an effect that may report one: 5 %.
@@ -161,7 +161,7 @@ fn an_arm_that_loses_users_blocks_the_verdict() {
     if !peer::is_firstbyte() {
         return;
     }
-    // Shares of 51 to 49 need many users to be told from chance; of 2,000 users 60 to 40 are enough.
+    // Shares of 51 to 49 need many users to be significant; 2,000 users are enough for 60 to 40.
     let (users, first) = if is_long() {
         (50_000, 25_500)
     } else {
@@ -237,7 +237,7 @@ fn assignment_survives_reload_restart_and_another_server() {
     assert_eq!(experiment.server.wait_for_exit(), 0);
     experiment.server.launch(false);
     again(&experiment);
-    // Another server of a fleet has other ports and the same key.
+    // Another server of a fleet: other ports, the same key.
     again(&Experiment::begin(""));
     let other = Experiment::with_key("", "ffeeddccbbaa99887766554433221100");
     let mut clients = other.clients();
