@@ -1,15 +1,15 @@
-//! Acknowledgements held back, as a receiver does that would rather send them with data.
+//! Delays acknowledgements like a receiver that waits for data to send with them.
 //!
-//! The ends acknowledge every segment at once (the routes say `quickack`, see `setup`), and this is where they
-//! wait: a pure acknowledgement is kept until `hold` is over, and not needed any more when a segment of its flow
-//! goes the same way before, which says as much or more. So that this is what receivers do, and a sender that
-//! does all right is not slowed down, it does not wait when
-//! - it acknowledges two full segments or more since the last one that left (RFC 1122 section 4.2.3.2),
-//! - it acknowledges nothing new: a repeated one, or one that changes the window (RFC 5681 section 4.2),
-//! - none left before: it ends the handshake.
+//! The ends acknowledge every segment at once (`quickack` in the routes, see `setup`). This module holds a pure
+//! acknowledgement until its time is over. A later segment of its flow that leaves before supersedes it, since it
+//! acknowledges as much or more. Like a receiver, it does not slow down a correct sender. It does not hold an
+//! acknowledgement if
+//! - it acknowledges at least two full segments since the last one that left (RFC 1122 section 4.2.3.2),
+//! - it acknowledges nothing new: a repeated one, or a window update (RFC 5681 section 4.2),
+//! - it is the first of its flow: it ends the handshake.
 //!
-//! Time is an argument. Deliberately absent: SACK blocks of an acknowledgement that was superseded; nothing is
-//! lost on this link that they would tell of.
+//! Time is an argument. Deliberately absent: SACK blocks of a superseded acknowledgement, since this link loses nothing
+//! that they would report.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -25,7 +25,7 @@ pub(crate) struct Released {
     pub(crate) at: Instant,
     /// When it had come.
     pub(crate) came: Instant,
-    /// False for an acknowledgement that is not needed any more, and goes nowhere.
+    /// False for a superseded acknowledgement, which is dropped.
     pub(crate) goes_on: bool,
 }
 
@@ -34,7 +34,8 @@ pub(crate) struct Released {
 pub(crate) struct AckDelay {
     time: Duration,
     flows: HashMap<Flow, FlowState>,
-    /// When flows may have something to release, in order; what was superseded stays until its time.
+    /// When flows may have something to release, in order. The entry of a superseded acknowledgement stays until its
+    /// time.
     timers: VecDeque<(Instant, Flow)>,
 }
 
@@ -59,7 +60,7 @@ struct DelayedAck {
 enum Judgement {
     /// It leaves, and the one that is held is not needed any more.
     Leaves,
-    /// It says nothing that was not said: it leaves, and the one that is held says more.
+    /// It acknowledges nothing new: it leaves, and the held one acknowledges more.
     Repeats,
     /// It is held.
     Waits,
@@ -83,7 +84,7 @@ impl AckDelay {
         }
     }
 
-    /// Takes a segment of this direction; what leaves now is put into `out`, in order.
+    /// Takes a segment of this direction; appends segments that leave now to `out`, in order.
     pub(crate) fn offer(
         &mut self,
         segment: &Segment,
@@ -131,7 +132,7 @@ impl AckDelay {
         out.push(passes);
     }
 
-    /// Releases what was held long enough.
+    /// Releases acknowledgements that were held for their time.
     pub(crate) fn expire(&mut self, now: Instant, out: &mut Vec<Released>) {
         while let Some((due, flow)) = self.timers.front().copied()
             && due <= now
@@ -174,7 +175,7 @@ impl FlowState {
             return Judgement::Leaves;
         };
         let news = ack.wrapping_sub(before);
-        // In the arithmetic of sequence numbers the upper half is what lies behind.
+        // In the arithmetic of sequence numbers, the upper half is older.
         let is_new = news != 0 && news < 1 << 31;
         let full = self.full_bytes.max(FULL_SEGMENT_MIN_BYTES);
         if !is_new {
@@ -218,8 +219,8 @@ impl FlowState {
     }
 }
 
-/// The most connections remembered. Beyond it those that hold nothing are forgotten, as if they were new; where
-/// all hold something, the acknowledgements of new ones pass.
+/// Limit of remembered connections. Beyond it, those without a held acknowledgement are forgotten, and treated as new
+/// later. If all hold one, acknowledgements of new connections are not held.
 const FLOWS_MAX: usize = 4096;
 /// Size of a full segment while no larger one was seen, in bytes: the least that a sender assumes (RFC 9293
 /// section 3.7.1).

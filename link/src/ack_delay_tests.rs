@@ -8,7 +8,7 @@ use crate::segment::tests::packet;
 const MS: Duration = Duration::from_millis(1);
 const HOLD: Duration = Duration::from_millis(200);
 
-/// A policy and what left it.
+/// A policy and the packets that left it.
 struct World {
     hold: AckDelay,
     start: Instant,
@@ -16,7 +16,7 @@ struct World {
 }
 
 impl World {
-    /// A connection whose handshake is over: acknowledged up to 1000.
+    /// A connection with a finished handshake: acknowledged up to 1000.
     fn new() -> Self {
         let mut world = Self {
             hold: AckDelay::new(HOLD),
@@ -62,7 +62,7 @@ fn acknowledgement_waits_its_time() {
     assert_eq!(world.offer(10, Flags::ACK, 1001, b""), []);
     assert_eq!(world.hold.next(), Some(world.start + 210 * MS));
     assert_eq!(world.expire(209), []);
-    // Found late, it still left in time: what is late shows as lateness of the link.
+    // Released late, it counts as released in time: lateness is measured by the link.
     assert_eq!(world.expire(215), [(true, 200)]);
     assert_eq!(world.hold.next(), None);
 }
@@ -130,7 +130,7 @@ fn sequence_numbers_wrap() {
     assert_eq!(world.offer(0, Flags::ACK, u32::MAX, b""), [(true, 0)]);
     assert_eq!(world.offer(0, Flags::ACK, 1, b""), []);
     assert_eq!(world.offer(0, Flags::ACK, u32::MAX - 1, b""), [(true, 0)]);
-    // What was said before does not release what is held.
+    // An acknowledgement of old data does not release the held one.
     assert_eq!(world.expire(200), [(true, 200)]);
 }
 

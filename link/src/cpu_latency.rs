@@ -1,9 +1,9 @@
 //! Keeps CPUs out of deep idle states while the link exists.
 //!
-//! One that sleeps takes 50 to 100 µs to wake, on virtual machines above all, and each exchange over the link wakes
-//! four threads: its own thread would be late by that and not know it. The kernel keeps them awake while a process
-//! asks for a latency of nothing. Needs root; without it, and without idle states, all is as it is.
-//! Source: pm_qos_interface.rst of the kernel.
+//! A sleeping CPU takes 50 to 100 µs to wake, especially in virtual machines, and each exchange over the link wakes
+//! four threads. The forwarding thread would be late by that without noticing. The kernel keeps CPUs awake while a
+//! process requests a latency of 0. Needs root; without it, or without idle states, nothing changes. Source:
+//! pm_qos_interface.rst of the kernel.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -16,7 +16,7 @@ pub(crate) struct CpuLatencyGuard {
 }
 
 impl CpuLatencyGuard {
-    /// Nothing where it is not allowed or not known.
+    /// `None` if this is not permitted or not supported.
     pub(crate) fn keep() -> Option<Self> {
         let mut file = OpenOptions::new().write(true).open(DEVICE).ok()?;
         // Microseconds that waking may take.

@@ -1,8 +1,7 @@
-//! The thread that carries packets: out of one device, through the policy and the delay, into the other.
+//! The thread that forwards packets: from one device, through the policy and the delay, into the other.
 //!
-//! It waits in poll until shortly before the next packet is due and looks at the clock for the rest, because a
-//! timer is late by a wake-up. It runs in real time where that is allowed. Packets enter by `Run::read`, leave by
-//! `Run::deliver`.
+//! It waits in poll until shortly before the next packet is due and then reads the clock in a loop, because a timer is
+//! late by a wake-up. It runs in real time if permitted. Packets enter by `Run::read`, leave by `Run::deliver`.
 
 use std::fs::File;
 use std::io;
@@ -155,7 +154,7 @@ struct DirectionState {
     pipe: Pipe,
 }
 
-/// The forwarding thread, from inside. A way and the device it reads from have the same index.
+/// State of the forwarding thread. A direction and the device that it reads from have the same index.
 #[derive(Debug)]
 struct Run {
     devices: [OwnedFd; 2],
@@ -172,7 +171,7 @@ struct Run {
 
 impl Run {
     fn run(mut self) {
-        // Refused in some containers; the record tells how late packets are then.
+        // Refused in some containers; the record then shows later packets.
         let _ = schedule::set_realtime_thread(FORWARDER_PRIORITY, false);
         let mut waits = RunDelay::of_this_thread();
         let mut buffer = vec![0; usize::from(MTU_MAX)];
@@ -185,8 +184,8 @@ impl Run {
                 busy |= self.read(index, &mut buffer, unread, &mut ignored);
                 self.expire(index);
             }
-            // Held from before an end can see a packet until it is noted how late that one was: so whoever judges a
-            // sample knows of all its packets. What comes while this thread waits for the record has waited as well.
+            // The lock is held from before an end can see a packet until its lateness is recorded. So a judge of a
+            // sample knows all its packets. Packets that come while this thread waits for the lock have waited as well.
             let asked = Instant::now();
             let record = locked(&record);
             unread = asked.elapsed();
@@ -207,7 +206,7 @@ impl Run {
         }
     }
 
-    /// Reads what a device has; true when there may be more.
+    /// Reads packets of a device; returns true if there may be more.
     fn read(
         &mut self,
         index: usize,
@@ -275,7 +274,7 @@ impl Run {
         }
     }
 
-    /// Sends on what the policy has held long enough.
+    /// Forwards acknowledgements that the policy has held for their time.
     fn expire(&mut self, index: usize) {
         let Some(ack_delay) = &mut self.ways[index].ack_delay else {
             return;
@@ -311,7 +310,7 @@ impl Run {
         }
     }
 
-    /// Puts what is due into the other device.
+    /// Writes due packets to the other device.
     fn deliver(&mut self, index: usize) {
         loop {
             let now = Instant::now();
@@ -330,7 +329,7 @@ impl Run {
         }
     }
 
-    /// Hands what became of packets to the record, and lets go of it.
+    /// Records the outcomes of packets, and releases the record.
     fn note(&mut self, mut record: MutexGuard<'_, Record>, ignored: u64) {
         if self.noted.is_empty() && ignored == 0 {
             return;
@@ -372,9 +371,9 @@ impl Run {
             PollFd::new(far, PollFlags::IN),
             PollFd::new(&self.stop, PollFlags::IN),
         ];
-        // Interrupted or not: what is ready is seen by reading, and the stop at the next wait.
+        // An interruption does not matter: reads find ready packets, and the next wait finds the stop.
         let _ = poll(&mut ready, limit.as_ref());
-        // A device that somebody has removed is no end any more, and would be ready for ever.
+        // A removed device would be ready forever.
         let removed = |device: &PollFd<'_>| device.revents().contains(PollFlags::ERR);
         if ready[2].revents().is_empty() && !ready[..2].iter().any(removed) {
             Woken::Slept

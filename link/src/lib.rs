@@ -1,19 +1,19 @@
-//! A link between a client and a server on one machine, with a delay that is exact and known to be so.
+//! A link between a client and a server on one machine, with an exact delay and a record of its lateness.
 //!
-//! Two networks are joined by two TUN devices. A thread (`forward`) takes each IP packet out of one device and puts it
-//! into the other one after the one-way delay: with jitter, loss, a rate and a queue where they are asked for
-//! ([`Spec`], [`Options`]). It may hold acknowledgements back, as receivers do ([`Options::client_ack_hold`]), so that
-//! a sender that waits for one is seen to wait. It records how late it was itself ([`Link::lateness`],
-//! [`Link::worst_between`]): on a machine with other work a sample says nothing unless the link was on time for it,
-//! and [`Link::is_void`] counts those that do not. [`via`] runs commands at its ends.
+//! Two TUN devices join two networks. A thread (`forward`) takes each IP packet from one device and writes it to the
+//! other one after the one-way delay. Jitter, loss, a rate and a queue are optional ([`Spec`], [`Options`]). It may
+//! hold acknowledgements as receivers do ([`Options::client_ack_hold`]), so that a sender's wait for one becomes
+//! visible. It records its own lateness ([`Link::lateness`], [`Link::worst_between`]): on a busy machine a sample is
+//! valid only if the link was on time for it, and [`Link::is_void`] counts invalid ones. [`via`] runs commands at its
+//! ends.
 //!
-//! Bytes enter and leave by what runs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
-//! Namespaces and devices have no names outside and are held by descriptors alone: they go when the link is
-//! dropped, and when its process is killed. `docs/link.md` describes its use and its limits.
+//! Bytes enter and leave by programs inside: [`Link::in_client`], [`Link::in_server`], [`Link::spawn_server`].
+//! Namespaces and devices have no names outside and are held by descriptors alone: they end with the link, or with its
+//! process if it is killed. `docs/link.md` describes its use and its limits.
 //!
-//! Deliberately absent: IPv6, and links without CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] says why there
-//! is none; [`via`] gets them from a user namespace where the machine allows it.
-//! Sources: tuntap.rst of the kernel, network_namespaces(7), RFC 1122 section 4.2.3.2, RFC 5681 section 4.2.
+//! Deliberately absent: IPv6, and links without CAP_SYS_ADMIN and CAP_NET_ADMIN, for which [`Link::new`] returns the
+//! reason; [`via`] gets these rights from a user namespace if the machine permits it. Sources: tuntap.rst of the
+//! kernel, network_namespaces(7), RFC 1122 section 4.2.3.2, RFC 5681 section 4.2.
 
 #![forbid(unsafe_code)]
 
@@ -68,7 +68,7 @@ impl Link {
     /// Makes a namespace for each end, and starts to forward.
     ///
     /// # Errors
-    /// `Unsupported`, with the reason, where a link cannot be: not root, no /dev/net/tun, no `ip` command; see
+    /// `Unsupported`, with the reason, if a link is not possible: not root, no /dev/net/tun, no `ip` command; see
     /// [`available`]. Other errors are failures.
     pub fn new(options: Options) -> io::Result<Self> {
         options.check()?;
@@ -142,24 +142,24 @@ impl Link {
         &self.server
     }
 
-    /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time where that is
-    /// allowed, so that other work on the machine does not delay its clock readings. Its connections go over the link.
+    /// Runs `task` on a thread in the client's namespace, as a measuring instrument: in real time if permitted, so that
+    /// other load does not delay its clock readings. Its connections use the link.
     ///
     /// # Panics
-    /// When `task` does.
+    /// If `task` does.
     pub fn in_client<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
         inside(&self.client, || {
-            // Refused in some containers; what is measured is noisier then.
+            // Refused in some containers; measurements are noisier then.
             let _ = schedule::set_realtime_thread(ENDS_PRIORITY, false);
             task()
         })
     }
 
-    /// Runs `task` on a thread in the server's namespace. Sockets that it binds are reached over the link; processes
-    /// that it spawns stay there, and are scheduled as [`Options::realtime_server`] says.
+    /// Runs `task` on a thread in the server's namespace. The client reaches sockets bound by it over the link.
+    /// Processes spawned by it stay there, and [`Options::realtime_server`] decides on their scheduling.
     ///
     /// # Panics
-    /// When `task` does.
+    /// If `task` does.
     pub fn in_server<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
         inside(&self.server, || {
             if self.options.realtime_server {
@@ -200,11 +200,10 @@ impl Link {
         }
     }
 
-    /// Returns the number of packets that the ends sent faster than the link could read them, so far; the kernel
-    /// dropped those.
+    /// Returns the number of packets dropped by the kernel so far, since the ends sent faster than the link could read.
     ///
     /// # Errors
-    /// /proc is not mounted, or somebody has removed a device.
+    /// /proc is not mounted, or a device was removed.
     pub fn unread(&self) -> io::Result<u64> {
         let near = inside(&self.client, || setup::unread(setup::DEVICE))?;
         let far = inside(&self.server, || setup::unread(&self.far_name))?;
@@ -231,8 +230,8 @@ impl Link {
         self.are_void(&[(from, to)], limit) == [true]
     }
 
-    /// [`Link::is_void`] of many samples, for which the link is asked once: of each pair of moments. A sample may be
-    /// judged as soon as its last packet was read.
+    /// [`Link::is_void`] of many samples at once, each a pair of moments. A sample may be judged as soon as its last
+    /// packet was read.
     #[must_use]
     pub fn are_void(&self, samples: &[(Instant, Instant)], limit: Duration) -> Vec<bool> {
         let Some(first) = samples.iter().map(|(from, _)| *from).min() else {
@@ -257,7 +256,7 @@ impl Link {
         (judged, self.void.load(Ordering::Relaxed))
     }
 
-    /// Takes what was traced since the link was made, or since the last call; empty without [`Options::trace`].
+    /// Takes the packets traced since the last call, or since the link was made; empty without [`Options::trace`].
     #[must_use]
     pub fn take_trace(&self) -> Trace {
         self.forwarder.record().take_trace()

@@ -33,15 +33,15 @@ pub struct Options {
     pub queue_packets: u32,
     /// The largest packet, bytes with IP header: 576 to 9216.
     pub mtu: u16,
-    /// Where packets are written as they leave the link, for tcpdump and Wireshark.
+    /// File to which packets are written as they leave the link, for tcpdump and Wireshark.
     pub pcap: Option<PathBuf>,
     /// Ports of 127.0.0.0/8, first and last, at which the client's connections go to the server over the link; its
     /// other ports are its own. At most 64 pairs.
     pub localhost: Vec<(u16, u16)>,
     /// Whether each packet is recorded, for [`Link::take_trace`](crate::Link::take_trace).
     pub trace: bool,
-    /// Whether what runs in the server's namespace is scheduled in real time, where that is allowed: so that it is
-    /// its own waiting that is measured, not that for a CPU of a machine with other work.
+    /// Whether programs in the server's namespace run in real time, if permitted, so that their own waits are measured
+    /// and not waits for a CPU.
     pub realtime_server: bool,
 }
 
@@ -68,7 +68,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Refuses what a link cannot be.
+    /// Refuses options outside their limits.
     pub(crate) fn check(&self) -> io::Result<()> {
         let holds = [self.client_ack_hold, self.server_ack_hold];
         let wrong = if self.one_way > ONE_WAY_MAX {
@@ -104,15 +104,15 @@ pub(crate) const QUEUE_MAX: u32 = 10_000;
 pub(crate) const QUEUE_DEFAULT: u32 = 100;
 /// The most pairs of ports of `localhost` that are the server's.
 pub(crate) const LOCALHOST_MAX: usize = 64;
-/// The ports of `localhost` that are the server's where visitors are played: Linux assigns those from 32768 on to
-/// programs that ask for any, and programs at one end speak with each other by them.
+/// The ports of the client's `localhost` that are the server's in emulations of visitors. Linux assigns ports from
+/// 32768 on to programs that request any; programs at one end use them among themselves.
 pub const LOCALHOST_PORTS: (u16, u16) = (1, 32_767);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Whether a link may be what `change` makes of the default.
+    /// Returns whether a link may have the default options with this change.
     fn allowed(change: impl FnOnce(&mut Options)) -> bool {
         let mut options = Options::default();
         change(&mut options);

@@ -1,10 +1,10 @@
 //! Reproducible random decisions: a packet's outcome depends on the seed, its direction and its number alone.
 //!
-//! A draw is the output of SplitMix64 at one place of its sequence: `mix(seed + GAMMA * place)`, where the place is
-//! `4 * number + 2 * (1 to the client, 0 to the server) + (1 for jitter, 0 for loss) + 1`, all of it modulo 2^64, and
-//! `number` counts the packets of a direction from 0, as they enter the delay. So two links with one seed lose the
-//! packets of the same numbers, whatever their rate and jitter. Which segment has a number is up to the ends.
-//! Source: Steele, Lea, Flood, "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014).
+//! A draw is the output of SplitMix64 at one place of its sequence: `mix(seed + GAMMA * place)`. The place is `4 *
+//! number + 2 * (1 to the client, 0 to the server) + (1 for jitter, 0 for loss) + 1`, all modulo 2^64. `number` counts
+//! the packets of a direction from 0, as they enter the delay. So two links with one seed lose the packets of the same
+//! numbers, whatever their rate and jitter. The ends decide which segment has a number. Source: Steele, Lea, Flood,
+//! "Fast Splittable Pseudorandom Number Generators" (OOPSLA 2014).
 
 use std::time::Duration;
 
@@ -29,7 +29,7 @@ impl PacketRng {
 
     /// Whether the packet of this number is lost.
     pub(crate) fn loses(self, number: u64, loss: Loss) -> bool {
-        // The share of all draws: of 2^64, so many in a billion.
+        // A loss in billionths as a share of all 2^64 draws.
         let share = (u128::from(loss.billionths()) << 64) / u128::from(Loss::WHOLE);
         u128::from(self.draw(number, 0)) < share
     }
@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn draws_are_those_of_splitmix64() {
-        // The first outputs for the seed 1234567, as the reference in C gives them.
+        // The first outputs for the seed 1234567 of the reference implementation in C.
         let first = [
             6_457_827_717_110_365_317,
             3_203_168_211_198_807_973,

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use sys::os_error;
 
-/// The end of a capture, where packets go in.
+/// The sending end of a capture.
 #[derive(Debug)]
 pub(crate) struct Capture {
     packets: Option<SyncSender<(Instant, Vec<u8>)>>,
@@ -94,7 +94,7 @@ fn write(
             Ok(next) => next,
             Err(TryRecvError::Disconnected) => return file.flush(),
             Err(TryRecvError::Empty) => {
-                // What was written can be read while the link is quiet.
+                // Written packets become readable while the link is quiet.
                 file.flush()?;
                 match packets.recv() {
                     Ok(next) => next,
@@ -155,7 +155,7 @@ fn record_head(unix: Duration, bytes: usize) -> [u8; 16] {
     head
 }
 
-/// The number that begins a file whose times have nanoseconds.
+/// The magic number of a file with times in nanoseconds.
 const MAGIC: u32 = 0xa1b2_3c4d;
 /// Packets begin with their IP header.
 const LINKTYPE_RAW: u32 = 101;

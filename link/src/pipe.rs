@@ -1,8 +1,8 @@
 //! One direction of the link: packets, each with the time at which it leaves.
 //!
-//! A packet may be lost; with a rate it then waits until those before it have been sent and takes the time of its own
-//! bits; then it is delayed. The rate is a clock of its own, which says when the last bit of each packet has left: it
-//! runs ahead of the real one by what waits, and saves up nothing while nothing is sent. Time is an argument.
+//! A packet may be lost. With a rate, it waits for earlier packets and takes the time of its own bits; then it is
+//! delayed. The rate has a clock of its own: the time at which the last bit of each packet leaves. It is ahead of the
+//! real clock by the waiting packets, and saves nothing up while nothing is sent. Time is an argument.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ use crate::segment::{Direction, Segment, Verdict};
 pub(crate) struct Moving {
     /// The packet.
     pub(crate) packet: Vec<u8>,
-    /// Its TCP header, if it is TCP; only where packets are traced.
+    /// Its TCP header, if it is TCP and packets are traced.
     pub(crate) segment: Option<Segment>,
     /// When it was read from its device.
     pub(crate) came: Instant,
@@ -59,7 +59,7 @@ impl Pipe {
         }
     }
 
-    /// Takes a packet that enters at `moving.due`; returns it with its outcome where it is not forwarded.
+    /// Takes a packet that enters at `moving.due`; returns it with its outcome if it is not forwarded.
     pub(crate) fn push(&mut self, mut moving: Moving) -> Result<(), (Moving, Verdict)> {
         let number = self.number;
         self.number += 1;
@@ -108,8 +108,8 @@ impl Pipe {
 struct Shaper {
     rate: Rate,
     queue_packets: usize,
-    /// When all that came so far has been sent, and what its last packet took beyond, in parts of a nanosecond of
-    /// which the rate has as many as bits: so nothing is lost by rounding.
+    /// When all packets so far have been sent, and the remainder of the last one in units of a nanosecond divided by
+    /// the rate, so that nothing is lost by rounding.
     sent: Option<(Instant, u128)>,
     /// When each packet that waits or is being sent will have been sent.
     ends: VecDeque<Instant>,
@@ -148,7 +148,7 @@ impl Shaper {
     }
 }
 
-/// The most packets on their way; a full one drops what comes. It is far above what a fast sender has in progress
+/// Limit of packets on their way; further packets are dropped. It is far above the packets in progress of a fast sender
 /// with the largest windows.
 const PACKETS_MAX: usize = 65_536;
 const NANOS: u128 = 1_000_000_000;

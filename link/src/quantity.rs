@@ -1,6 +1,6 @@
-//! Quantities as people write them: times (`50ms`), rates (`20mbit`), shares (`0.1%`).
+//! Quantities as typed by users: times (`50ms`), rates (`20mbit`), shares (`0.1%`).
 //!
-//! Decimals are exact: nothing goes through a float, and what is shown is read again as the same value.
+//! Decimals are exact: no float is involved, and a displayed value parses to the same value.
 
 use std::fmt;
 use std::str::FromStr;
@@ -122,7 +122,7 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Times here are limited to seconds.
         let nanos = u64::try_from(self.0.as_nanos()).unwrap_or(u64::MAX);
-        // 500ms is what people write, not 0.5s.
+        // Users write 500ms, not 0.5s.
         let units = if nanos.is_multiple_of(1_000_000_000) {
             &TIMES
         } else {
@@ -132,7 +132,7 @@ impl fmt::Display for Time {
     }
 }
 
-/// Reads a decimal number with a unit behind it; nothing when it is none, or finer than the finest unit.
+/// Reads a decimal number with a unit after it; `None` if it is malformed, or finer than the finest unit.
 fn with_unit(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
     let (number, unit) = text.split_at(digits);

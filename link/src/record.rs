@@ -35,7 +35,7 @@ pub struct DirectionCounters {
     pub overflowed: u64,
     /// Not taken by the other end's device.
     pub refused: u64,
-    /// Acknowledgements that had not to be sent because a later segment said as much.
+    /// Acknowledgements that were dropped since a later segment acknowledged as much.
     pub superseded: u64,
 }
 
@@ -102,7 +102,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// Remarks about the figures' limits, to be put behind them.
+    /// Remarks about the limits of the figures, to be printed after them.
     #[must_use]
     pub fn remarks(&self) -> String {
         let wakes = if self.cpus_awake {
@@ -119,8 +119,8 @@ impl Lateness {
     }
 }
 
-/// Moments at which packets were delivered later than a limit: a copy, so that many samples are judged while the
-/// link goes on.
+/// A copy of the moments at which packets were delivered later than a limit, so that many samples can be judged while
+/// the link continues.
 #[derive(Debug)]
 pub(crate) struct LateDeliveries {
     moments: Vec<Instant>,
@@ -129,7 +129,7 @@ pub(crate) struct LateDeliveries {
 }
 
 impl LateDeliveries {
-    /// Whether one lies between two moments, or may have.
+    /// Returns whether a late delivery may have happened between two moments.
     pub(crate) fn any_between(&self, from: Instant, to: Instant) -> bool {
         let next = self.moments.partition_point(|when| *when < from);
         self.forgotten.is_some_and(|last| last >= from)

@@ -6,7 +6,7 @@
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Which way a packet goes.
+/// Direction of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the client to the server.

@@ -29,7 +29,7 @@ pub(crate) struct Addresses {
     pub(crate) server: Ipv4Addr,
 }
 
-/// Those of a link whose ends meet no others.
+/// Addresses of a link with two namespaces of its own.
 const APART: Addresses = Addresses {
     client: Ipv4Addr::new(198, 18, 0, 1),
     server: Ipv4Addr::new(198, 18, 0, 2),
@@ -62,7 +62,7 @@ impl Ends {
     pub(crate) fn here(options: &Options) -> io::Result<Self> {
         let (far, name) = open(NUMBERED_DEVICE)?;
         let addresses = numbered(&name)?;
-        // What the kernel remembers of an earlier link with this address says nothing of this one.
+        // The kernel's metrics of an earlier link with this address do not apply to this one.
         let _ = configure(&format!("tcp_metrics delete {}\n", addresses.client));
         server_end(&name, &addresses, options)?;
         Self::with_client(Network::current()?, (far, name), addresses, options)
@@ -90,8 +90,8 @@ impl Ends {
     }
 }
 
-/// Number of packets that the kernel could not put into the queue of a device of the calling thread's network, because it
-/// was not read fast enough: a column of /proc/net/dev, behind the device's name.
+/// Number of packets that the kernel could not put into the queue of a device of the calling thread's network, because
+/// it was not read fast enough: a column of /proc/net/dev after the device's name.
 pub(crate) fn unread(device: &str) -> io::Result<u64> {
     const TRANSMIT_DROPPED: usize = 11;
     let table = fs::read_to_string("/proc/thread-self/net/dev")?;
@@ -153,8 +153,8 @@ fn own_settings() {
     }
 }
 
-/// Sets what is under /proc/sys/net. Where that is read-only, last bytes of large bodies come at other times, and
-/// `localhost` stays each end's own; first bytes are as they should.
+/// Sets a value under /proc/sys/net. If that is read-only, last bytes of large bodies come at other times, and
+/// `localhost` stays each end's own; first bytes are correct.
 fn set(name: &str, value: &str) {
     let _ = fs::write(format!("/proc/sys/net/{name}"), value);
 }
@@ -204,7 +204,7 @@ fn client_end(device: &str, addresses: &Addresses, options: &Options) -> io::Res
         device_lines(device, *client, options)
     );
     if !options.localhost.is_empty() {
-        // The rules are asked before the table that says 127.0.0.0/8 is here, which has to move back for that.
+        // The local table makes 127.0.0.0/8 local. Its rule moves back, so that these rules apply first.
         lines += &format!("rule add pref 20 lookup {TABLE_LOCAL}\nrule del pref 0\n");
         for (first, last) in &options.localhost {
             for protocol in [TCP, UDP] {
@@ -227,7 +227,7 @@ fn device_lines(device: &str, address: Ipv4Addr, options: &Options) -> String {
 }
 
 fn device_settings(device: &str, options: &Options) {
-    // Or it would speak of itself, and what it says would be counted.
+    // Without this, the device would send IPv6 packets itself, and they would be counted.
     set(&format!("ipv6/conf/{device}/disable_ipv6"), "1");
     if !options.localhost.is_empty() {
         for name in ["route_localnet", "accept_local"] {
@@ -283,10 +283,10 @@ const NUMBERED_MAX: u16 = 16_384;
 /// Maximum number of packets that wait to be read; more than the largest windows hold, because a drop by the device is a
 /// loss that was not configured.
 const DEVICE_QUEUE_PACKETS: u32 = 20_000;
-/// Ports below 1024 are anybody's, so that servers need no rights. The others make connections alike, on all machines
-/// and from the first to the last: windows of earlier ones are not
-/// remembered, and Reno's slow start sends each flight at once, where BBR would spread it over the round trip.
-/// Reno is the one congestion control that every namespace may use.
+/// Every program may bind ports below 1024, so that servers need no rights. The other settings make connections alike
+/// on all machines and from first to last. Windows of earlier connections are not remembered. Reno's slow start sends
+/// each flight at once, unlike BBR, which spreads it over the round trip. Reno is the one congestion control that every
+/// namespace may use.
 const SETTINGS: [(&str, &str); 3] = [
     ("ipv4/ip_unprivileged_port_start", "0"),
     ("ipv4/tcp_no_metrics_save", "1"),

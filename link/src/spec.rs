@@ -22,7 +22,7 @@ pub struct Spec {
     pub up: Option<Rate>,
     /// `20mbit` (both ways) or `down=50mbit`: from the server to the client.
     pub down: Option<Rate>,
-    /// `queue=100`: how many packets may wait before a rate, 1 to 10,000; 100 unless it is said.
+    /// `queue=100`: packets that may wait before a rate, 1 to 10,000; 100 by default.
     pub queue_packets: Option<u32>,
     /// `loss=0.1%`: how many packets are lost, each way.
     pub loss: Loss,
@@ -32,11 +32,11 @@ pub struct Spec {
     pub reorder: bool,
     /// `delack=200ms`: how long each end keeps acknowledgements that can leave with data; at most 1 s.
     pub ack_hold: Option<Duration>,
-    /// `seed=7`: what loss and jitter follow from; another one each time unless it is said.
+    /// `seed=7`: the seed of loss and jitter; random by default.
     pub seed: Option<u64>,
     /// `mtu=1500`: the largest packet with its IP header, 576 to 9216 bytes.
     pub mtu: Option<u16>,
-    /// `pcap=FILE`: where packets are written as they leave the link.
+    /// `pcap=FILE`: file to which packets are written as they leave the link.
     pub pcap: Option<PathBuf>,
 }
 
@@ -45,7 +45,7 @@ pub struct Spec {
 pub struct SpecError {
     /// The item.
     pub item: String,
-    /// Where it begins, in bytes.
+    /// Its offset, bytes.
     pub at: usize,
     why: String,
 }
@@ -124,7 +124,7 @@ impl Reader {
         Ok(self.value(name, value)?)
     }
 
-    /// Refuses what was said before: a rate says both ways.
+    /// Refuses a repeated item. A rate sets both directions.
     fn once(&self, name: &str) -> Result<(), String> {
         let same = |other: &str| {
             other == name
@@ -179,7 +179,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Looks at what only all items together can be wrong about.
+    /// Checks conditions on several items.
     fn finish(self, text: &str) -> Result<Spec, SpecError> {
         let Self { spec, seen } = self;
         let wrong = |name: &str, why: &str| {
@@ -252,8 +252,8 @@ impl Spec {
         self
     }
 
-    /// The link for what is to be measured or shown as a browser would have it: `localhost` of the client is the
-    /// server's, at [`LOCALHOST_PORTS`]. Without a seed it is 0; see [`Spec::seeded`].
+    /// Options of the link for a browser's view: `localhost` of the client is the server's, at [`LOCALHOST_PORTS`]. The
+    /// default seed is 0; see [`Spec::seeded`].
     #[must_use]
     pub fn options(&self) -> Options {
         let default = Options::default();

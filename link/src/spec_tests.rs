@@ -1,4 +1,4 @@
-//! Tests of `spec`: each item at its limits and one past them, and where errors point.
+//! Tests of `spec`: each item at its limits and one past them, and the positions of errors.
 
 use super::*;
 

@@ -1,7 +1,7 @@
-//! Settings of the kernel at the server's end of a link, changed while the link is there.
+//! Kernel settings at the server's end of a link, changed while the link exists.
 //!
-//! A route and a device are the link's own and go with it. A sysctl is one of the server's network, which the link may share
-//! with others ([`Link::to_here`]): whoever sets it restores it.
+//! A route and a device belong to the link and end with it. A sysctl belongs to the server's network, which the link
+//! may share with others ([`Link::to_here`]): the caller restores it.
 //!
 //! Source: ip-route(8), ip-sysctl.rst of the kernel.
 
@@ -24,7 +24,7 @@ impl Link {
     /// Changes the route from the server to the client.
     ///
     /// # Errors
-    /// The kernel does not take them, with what `ip` said.
+    /// The kernel refuses the options; the error has the output of `ip`.
     pub fn set_route(&self, options: &RouteOptions) -> io::Result<()> {
         inside(&self.server, || {
             setup::change_route(&self.far_name, &self.addresses, options)

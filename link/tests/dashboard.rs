@@ -19,7 +19,7 @@ use support::available;
 
 /// Countries and their round-trip times, milliseconds.
 const COUNTRIES: [(&str, u64); 5] = [("DE", 5), ("FR", 20), ("SE", 50), ("US", 100), ("AU", 200)];
-/// Time of the traffic behind pictures: two periods of whole minutes, and the rest of the first minute.
+/// Recording time before the pictures: two periods of whole minutes, and the rest of the first minute.
 const RECORDED: Duration = Duration::from_secs(2 * HALF_S + 60);
 /// Length of each of the two periods that a picture compares, seconds.
 const HALF_S: u64 = 300;
@@ -75,7 +75,7 @@ fn visit(link: &Link, port: u16, protocol: &str) {
     assert!(status.success(), "{status}");
 }
 
-/// Visits over all links at the same time: at least six each, and until a time.
+/// Visits over all links at the same time: at least six on each, and until a time.
 fn visits(links: &[(&str, Link)], port: u16, until: Instant) -> u64 {
     let of_link = |link: &Link| {
         let mut count = 0;

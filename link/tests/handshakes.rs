@@ -1,9 +1,9 @@
-//! TLS handshakes over an emulated link of 50 ms take the round trips that the protocol needs, and no more: whatever the
-//! size of the certificates up to where one flight of TCP ends, with acknowledgements held for 200 ms.
+//! TLS handshakes over an emulated link of 50 ms take no more round trips than the protocol needs. This holds for all
+//! certificates that fit one flight of TCP, with acknowledgements held for 200 ms.
 //!
-//! The clock runs from the connection of TCP to the end of the handshake, and on to the first byte of a response.
-//! `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does more), `LINK_TABLE=1` prints the figures.
-//! It is skipped, and says so, where there can be no link (see `support::available`).
+//! The clock runs from the TCP connection to the end of the handshake, and on to the first byte of a response.
+//! `LINK_ROUNDS` is the number of rounds (1; more by `make test-all`), `LINK_TABLE=1` prints the figures. It is skipped
+//! with a message if links are not possible (see `support::available`).
 
 mod support;
 mod sweep;
@@ -35,8 +35,8 @@ const ATTEMPTS: usize = 20;
 /// Samples of each kind in a round.
 const SAMPLES: usize = 3;
 
-/// Bytes of the Certificate message: two certificates of an elliptic curve and few names; three of RSA; and so on up to
-/// what fills the first flight, and what does not fit it uncompressed.
+/// Bytes of the Certificate message: two elliptic-curve certificates with few names; three of RSA; a full first flight;
+/// and more than fits it uncompressed.
 const SIZES: [usize; 4] = [1_700, 4_900, 9_700, 14_300];
 
 /// Body size that fits a flight of ten segments with all overhead.
@@ -60,7 +60,7 @@ struct Case {
     message_bytes: usize,
     config: Arc<ClientConfig>,
     kind: HandshakeKind,
-    /// Round trips that are enough; `None` where they are only shown.
+    /// Permitted round trips; `None` if they are only shown.
     enough: Option<u32>,
 }
 
@@ -176,8 +176,7 @@ impl Case {
         }
     }
 
-    /// Shakes hands once, and asks for something; of which kind it was, and the moments of its beginning, its end, and of
-    /// the answer.
+    /// Makes one handshake and one request; returns its kind, and the moments of its begin, its end, and the response.
     fn shake(&self, server: SocketAddr) -> io::Result<(Option<HandshakeKind>, [Instant; 3])> {
         let mut stream = TcpStream::connect(server)?;
         stream.set_nodelay(true)?;
@@ -234,7 +233,7 @@ impl Case {
         None
     }
 
-    /// Does all rounds, and says what is wrong.
+    /// Runs all rounds, and returns the faults.
     fn judge(&self, link: &Link, server: SocketAddr, table: &mut String) -> Vec<String> {
         if self.kind == HandshakeKind::Resumed {
             // The session to resume; it resumes an earlier one itself when the case is judged again.
@@ -303,8 +302,8 @@ fn judge(cases: fn(&[(String, Chain)]) -> Vec<Case>) {
     let mut cases = cases(chains);
     cases.retain(|case| shows || case.enough.is_some());
     for case in cases {
-        // Other work on the machine delays the server's cryptography, too, of which the link knows nothing: what is
-        // found must be found each time.
+        // Other load also delays the server's cryptography, which the link does not see. So a fault must be found each
+        // time.
         let attempts = (0..JUDGED).map(|_| case.judge(&link, address, &mut table));
         let mut found = Vec::new();
         for attempt in attempts {

@@ -1,6 +1,6 @@
 //! The emulated link follows its options, reports its lateness, and leaves nothing behind.
 //!
-//! Each test is skipped, and says so, where there can be no link (see `support::available`).
+//! Each test is skipped with a message if links are not possible (see `support::available`).
 
 #[path = "first_byte/round_trips.rs"]
 mod round_trips;
@@ -294,7 +294,7 @@ fn lateness_is_recorded() {
     assert!(link.is_void(before, Instant::now(), Duration::ZERO) == (worst > Duration::ZERO));
     assert!(!link.is_void(before, Instant::now(), Duration::MAX));
     assert_eq!(link.samples(), (2, u64::from(worst > Duration::ZERO)));
-    // Judged together, samples are what they are one by one.
+    // Judged together, samples have the results of single judgements.
     let limit = lateness.median;
     let alone = samples
         .iter()
@@ -362,13 +362,13 @@ fn nothing_is_left_behind() {
     drop(child.stdin.take());
     child.wait().expect("cat ends with its input");
     drop(link);
-    // A thread is gone from /proc a moment after it was joined, and the kernel gives a number again that is free:
-    // another test's link may have it for a while.
+    // A joined thread leaves /proc a moment later, and the kernel reuses free numbers: another test's link may have
+    // this one for a while.
     wait_until("no namespace of the link is held", || {
         let in_use = namespaces_in_use();
         !shown.iter().any(|name| in_use.contains(name))
     });
-    // Devices of a link are in its namespaces alone, and names are what would outlive it.
+    // Devices of a link exist in its namespaces alone; only a named one could outlive it.
     let devices = std::fs::read_to_string("/proc/net/dev").expect("/proc is mounted");
     assert!(!devices.contains("link0:"), "{devices}");
 }

@@ -1,7 +1,7 @@
-//! A link is what its SPEC says: delays, rates, losses, seeds; two at once do not disturb each other.
+//! A link follows its SPEC: delays, rates, losses, seeds; two at once do not disturb each other.
 //!
-//! Each test is skipped, and says so, where there can be no link (see `support::available`). Measurements take
-//! `LINK_SECONDS` seconds, 2 unless it is said, and `LINK_TABLE=1` prints the figures.
+//! Each test is skipped with a message if links are not possible (see `support::available`). Measurements take
+//! `LINK_SECONDS` seconds, 2 by default, and `LINK_TABLE=1` prints the figures.
 
 mod support;
 mod sweep;
@@ -20,17 +20,17 @@ use sweep::median;
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How far a median may be from what was asked for: this, and half a percent.
+/// Permitted difference of a median from its target: this, and half a percent.
 const OFF_MAX: Duration = Duration::from_micros(200);
 
-/// How far a rate or a loss may be from what was asked for.
+/// Permitted relative error of a rate or a loss.
 const SHARE_OFF_MAX: f64 = 0.02;
 
 /// How often a median is taken again because the machine was busy.
 const ATTEMPTS: usize = 5;
 
-/// An exchange over the link wakes four threads, and one without it two: how many times the ends' own time may hide what
-/// the link does, where CPUs sleep.
+/// An exchange over the link wakes four threads, and one without it two. If CPUs sleep, the ends' own time may hide
+/// this many times its length.
 const ENDS_WAKE: u32 = 2;
 
 /// One test at a time measures: on a machine with two CPUs they would take them from each other.
@@ -101,8 +101,8 @@ fn round_trip(link: &Link, samples: usize) -> Option<Duration> {
     (times.len() * 2 > samples).then(|| median(&times))
 }
 
-/// The median time of an exchange of a byte within the client's end, with as long a rest before each as the link's round
-/// trip is: what the ends take for themselves, and what waking them takes.
+/// The median time of an exchange of a byte within the client's end, with a rest of a round trip before each. It is the
+/// time that the ends and their wake-ups take.
 fn ends_alone(link: &Link, samples: usize) -> Duration {
     let times = link.in_client(|| {
         let address = echo_here(Ipv4Addr::LOCALHOST);
@@ -157,7 +157,7 @@ fn medians_of_round_trips_are_the_ones_asked_for() {
     }
 }
 
-/// Sends from one end to the other by TCP, as much as goes.
+/// Sends from one end to the other by TCP, at the highest rate.
 fn bulk(link: &Link, direction: Direction) {
     let send = |stream: std::io::Result<TcpStream>| {
         let mut stream = stream?;
@@ -239,7 +239,7 @@ fn rates_are_the_ones_asked_for() {
         ),
         ("10ms,100mbit,queue=200", Direction::ToClient, 1e8),
     ] {
-        // A busy machine keeps sender and receiver from the link; what is wrong with the link is so each time.
+        // A busy machine slows sender and receiver. A fault of the link appears each time.
         let attempts = if is_strict() { 1 } else { ATTEMPTS };
         let mut off = f64::INFINITY;
         for _ in 0..attempts {
@@ -266,7 +266,8 @@ const RECEIVER_BYTES: usize = 16 << 20;
 fn lost(link: &Link, datagrams: u64) -> Vec<u64> {
     let (socket, address) = link.in_server(|| {
         let socket = UdpSocket::bind((link.server_address(), 0)).expect("a port is free");
-        // Not in every container; what a full buffer drops while the receiver waits for a CPU would pass for a loss.
+        // Not in every container. Datagrams dropped by a full buffer, while the receiver waits for a CPU, would pass
+        // for losses.
         let _ = sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVER_BYTES);
         let address = socket.local_addr().expect("it is bound");
         (socket, address)
@@ -323,7 +324,7 @@ fn losses_are_the_ones_asked_for() {
         link.counters()
     ));
     assert!((share / 0.05 - 1.0).abs() <= SHARE_OFF_MAX, "{share}");
-    // What the receiver missed is what the link lost, but for what was sent to end the test.
+    // The link counts the receiver's losses, and those among the datagrams that end the test.
     let counted = link.counters().to_server.lost;
     assert!(
         (lost.len() as u64..lost.len() as u64 + 10).contains(&counted),

@@ -1,8 +1,8 @@
-//! First bytes that are acknowledged late are counted, by cause, and those in time are not: over the emulated link of 50 ms,
-//! with stalls that the link or the client makes.
+//! First bytes with late acknowledgements are counted by cause, and those in time are not: over the emulated link of 50
+//! ms, with stalls made by the link or the client.
 //!
-//! Every response is sampled. The client's kernel acknowledges at once (see `link`), so what is late was made so. Skipped,
-//! and says so, where there can be no link (see `support::available`).
+//! Every response is sampled. The client's kernel acknowledges at once (see `link`), so every delay is made on purpose.
+//! Skipped with a message if links are not possible (see `support::available`).
 
 #[path = "first_byte/h1.rs"]
 mod h1;
@@ -32,17 +32,17 @@ use transport::{NAME, Transport};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How long the link holds acknowledgements, where it does.
+/// Time for which the link holds acknowledgements, if it does.
 const HOLD: Duration = Duration::from_millis(200);
 
 /// Responses of one connection.
 const REQUESTS: usize = 4;
 
-/// Responses that are in time, and connections at a time that ask for them.
+/// Responses that are in time, and concurrent connections that request them.
 const CLEAN: usize = 1000;
 const CLIENTS: usize = 20;
 
-/// How often clean responses are asked for anew because the link was late.
+/// Attempts to get clean responses while the link is late.
 const ATTEMPTS: usize = 3;
 
 /// How late the link may be for a response to be in time for sure.
@@ -186,7 +186,8 @@ fn acknowledgements_held_by_the_client_are_stalls_with_that_cause() {
         for n in 0..REQUESTS {
             link.in_client(|| peer.request(100))
                 .expect("it is answered");
-            // Behind the tickets of TLS 1.3, whose acknowledgement is held as well, the first one is not alone.
+            // TLS 1.3 tickets precede the first response, and their acknowledgement is held as well; so that response
+            // is not alone.
             wait_until("the acknowledgement is there", || {
                 site.acked() == site.sampled()
             });
@@ -252,7 +253,7 @@ fn lost_first_segments_are_stalls_with_that_cause() {
     assert_eq!(link.counters().dropped(), lost as u64);
 }
 
-/// A connection whose client has room for little.
+/// A connection with a small receive buffer.
 fn narrow(address: SocketAddrV4) -> TcpStream {
     let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None);
     let socket = socket.expect("sockets are allowed");
@@ -269,7 +270,7 @@ fn closed_windows_are_stalls_with_that_cause() {
     for closed in 1..=REQUESTS {
         let mut stream = link.in_client(|| narrow(address));
         let mut asked = 0;
-        // The client asks and does not read, until an answer does not reach it.
+        // The client sends requests and does not read, until a response does not reach it.
         loop {
             let before = site.sampled();
             let request = b"GET /100 HTTP/1.1\r\nHost: a\r\n\r\n";

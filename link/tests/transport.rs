@@ -1,7 +1,7 @@
-//! TCP_INFO of a connection over the emulated link: the least round-trip time is that of the path,
-//! whatever the client does with its acknowledgements, and the smoothed one is not.
+//! TCP_INFO of a connection over the emulated link: the least round-trip time is that of the path, independent of the
+//! client's acknowledgements, and the smoothed one is not.
 //!
-//! Skipped, and says so, where there can be no link (see `support::available`). `LINK_TABLE=1` prints the figures.
+//! Skipped with a message if links are not possible (see `support::available`). `LINK_TABLE=1` prints the figures.
 
 mod support;
 
@@ -13,7 +13,7 @@ use firstbyte_tests::Server;
 use link::{Link, Options};
 use support::available;
 
-/// Requests of the connection whose figures are judged.
+/// Requests of the connection with checked figures.
 const JUDGED: [usize; 5] = [1, 2, 4, 8, 12];
 
 /// How long the client's side keeps acknowledgements, and how long the client thinks between requests, so that the one of
@@ -27,7 +27,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// How often the connection is made anew because the link was late.
 const ATTEMPTS: usize = 5;
 
-/// Waits for so long; nothing was asked for, so nothing comes.
+/// Waits for `pause`, in which no byte may come.
 fn nothing_comes_within(pause: Duration, answers: &mut BufReader<TcpStream>) {
     let stream = answers.get_ref();
     stream.set_read_timeout(Some(pause)).expect("not zero");

@@ -1,16 +1,16 @@
-//! A link for a whole command, or for a verb of the program: in namespaces that end with it.
+//! A link for a whole command, or for a verb of the program, in namespaces that end with it.
 //!
-//! [`enter`] forks. The child is the first process of a namespace of processes, makes the link, and runs what it is
-//! given; when it ends, and also when it or its parent is killed, the kernel ends every process that it started, and
-//! with the last of them go namespaces, devices, addresses and routes. The parent passes signals on and hands the
-//! status back. Where the machine's administrator did not start it, the namespaces belong to a user namespace, and the
-//! far end cannot be the machine's network. [`run`](run::run) starts commands at the ends.
+//! [`enter`] forks. The child is the first process of a PID namespace, makes the link, and runs its task. If it ends,
+//! or if it or its parent is killed, the kernel ends every process that it started. Namespaces, devices, addresses and
+//! routes end with the last of them. The parent passes signals on and returns the status. Without the rights of an
+//! administrator, the namespaces belong to a user namespace, and the far end cannot be the machine's network.
+//! [`run`](run::run) starts commands at the ends.
 //!
-//! A verb that measures connects from threads that have entered [`Link::client`]'s network, or by
-//! [`Link::in_client`], and asks [`Link::is_void`] of each sample.
+//! A verb that measures connects from threads in [`Link::client`]'s network, or by [`Link::in_client`], and calls
+//! [`Link::is_void`] for each sample.
 //!
-//! Deliberately absent: other machines as the far end, which would need routes on this one.
-//! Source: pid_namespaces(7), user_namespaces(7); exit statuses as env(1) has them.
+//! Deliberately absent: other machines as the far end, which would need routes on this one. Source: pid_namespaces(7),
+//! user_namespaces(7); exit statuses as in env(1).
 
 mod pid_namespace;
 pub mod run;
@@ -24,10 +24,10 @@ use sys::{mount, namespace, random};
 
 use crate::{Link, Options, Spec};
 
-/// Where the server's end of a link is.
+/// Network of the server's end of a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Far {
-    /// The network of the caller: what listens there is reached. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN.
+    /// The network of the caller: the client reaches its listeners. Needs CAP_NET_ADMIN and CAP_SYS_ADMIN.
     Here,
     /// A namespace of its own.
     Apart,
@@ -38,7 +38,7 @@ pub enum Far {
 pub struct Wanted {
     /// Options of the link.
     pub spec: Spec,
-    /// Where its other end is.
+    /// Network of its other end.
     pub far: Far,
     /// Ports of the client's `localhost` that are the server's, in addition to
     /// [`LOCALHOST_PORTS`](crate::LOCALHOST_PORTS).
@@ -58,11 +58,11 @@ pub struct Inside {
     pub rights: Rights,
 }
 
-/// Runs `verb` with a link, or with the error of making one, in a process of its own, and returns its status. The calling
-/// process must have one thread. `verb` has to flush its output, and a panic has the status [`FAILED`].
+/// Runs `verb` with a link, or with the error of making one, in a process of its own, and returns its status. The
+/// calling process must have one thread. `verb` has to flush its output, and a panic has the status [`FAILED`].
 ///
 /// # Errors
-/// `Unsupported`, where the machine allows no such process; the error of fork.
+/// `Unsupported` if the machine permits no such process; the error of fork.
 pub fn enter(wanted: &Wanted, verb: impl FnOnce(io::Result<Inside>) -> u8) -> io::Result<u8> {
     // A number that can be copied by hand, and that programs that read JSON have exactly.
     let mut seed = [0; 4];

@@ -18,7 +18,7 @@ use super::FAILED;
 pub(super) fn run(inside: impl FnOnce(Signals, Rights) -> u8) -> io::Result<u8> {
     let signals = Signals::new(&WATCHED)?;
     let rights = namespace::isolate().map_err(refused)?;
-    // Tells the child that its parent was gone before it could ask to be ended with it.
+    // The child sees by this pipe that its parent ended before `be_killed_with_parent`.
     let (ends_with_parent, kept) = io::pipe()?;
     match process::fork()? {
         Fork::Parent(child) => {
@@ -83,7 +83,7 @@ pub(super) fn pass(pid: u32, received: &signal::Received) {
 
 /// Waits for a signal, at most so long.
 pub(super) fn wait(signals: &Signals, limit: Option<Timespec>) {
-    // Interrupted or not: what came is seen by reading.
+    // An interruption does not matter: the caller reads the received signals.
     let _ = poll(&mut [PollFd::new(signals, PollFlags::IN)], limit.as_ref());
 }
 

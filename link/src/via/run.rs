@@ -1,7 +1,8 @@
-//! Commands at the ends of a link: one at the client's, whose end is the end of all, and servers at the other.
+//! Commands at the ends of a link: one at the client's end, which ends everything when it ends, and servers at the
+//! other.
 //!
-//! `FIRSTBYTE_VIA_SERVER` and `FIRSTBYTE_VIA_CLIENT` tell them the addresses; the names `server.via` and `client.via`
-//! are in their /etc/hosts. Servers have a group of processes each and write their output to standard error.
+//! `FIRSTBYTE_VIA_SERVER` and `FIRSTBYTE_VIA_CLIENT` are the addresses; the names `server.via` and `client.via` are in
+//! their /etc/hosts. Each server has a process group and writes its output to standard error.
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -227,7 +228,7 @@ impl Ends<'_> {
         status
     }
 
-    /// The text of a server that has ended, and whether a signal asked to end.
+    /// Returns the text of a server that has ended, and whether a signal requested the end.
     fn ended(&mut self) -> io::Result<(Option<String>, bool)> {
         let (mut text, mut interrupted) = (None, false);
         while let Some(received) = self.at.signals.receive()? {
@@ -290,7 +291,7 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
         found.filter(|state| states.contains(state)).count()
     };
     let ipv4 = fs::read_to_string("/proc/thread-self/net/tcp")?;
-    // Missing where the kernel has no IPv6.
+    // Missing if the kernel has no IPv6.
     let ipv6 = fs::read_to_string("/proc/thread-self/net/tcp6").unwrap_or_default();
     Ok(count(&ipv4) + count(&ipv6))
 }

@@ -114,7 +114,7 @@ impl Visitor {
         wire::visit(&options, &mut Kept::default(), &mut |_| true).expect("a page")
     }
 
-    /// The time and the connections of a visit whose files are all complete.
+    /// The time and the number of connections of a visit; all its files must be complete.
     fn checked(&self, arm: usize, visit: &Visit) -> (f64, usize) {
         assert_eq!(visit.resources.len(), 1 + self.conditions.files);
         for (place, file) in visit.resources[1..].iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The sweep over bodies that the server compresses: gzip, brotli, zstd, in each protocol.
 //!
-//! Where a body is at hand, the first request has it compressed and the others may get what was kept of it; a stream is
-//! compressed as it comes, each time.
+//! A body in a file is compressed for the first request, and later ones may get a stored copy. A stream is compressed
+//! each time, as it comes.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use crate::{
     HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, MS, Protocol, SPDY, SPDY_TLS, each, sweep_of,
 };
 
-/// All that there is is compressed as asked for.
+/// Compresses every body in the requested coding.
 const ALL: &str =
     "gzip on; gzip_types *; gzip_min_length 0; brotli on; brotli_types *; brotli_min_length 0;
     zstd on; zstd_types *; zstd_min_length 0;";
 
-/// Where bodies are streams, since a filter that finds nothing comes before.
+/// Makes bodies streams, by a filter that matches nothing.
 const STREAMED: &str = "sub_filter_types *; sub_filter --- +;";
 
 /// Sizes of streams; a subset, for the time it takes.
@@ -34,7 +34,7 @@ fn compressed(protocol: Protocol, hold: Duration) {
     }
 }
 
-/// Protocols that are tested at the same time: compressing takes the processor.
+/// Protocols that are tested at the same time: compression is limited by the CPU.
 const AT_ONCE: usize = 3;
 
 const PROTOCOLS: [Protocol; 6] = [HTTP_1, HTTP_1_TLS13, HTTP_2, HTTP_2_TLS, SPDY, SPDY_TLS];

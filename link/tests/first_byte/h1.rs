@@ -17,7 +17,7 @@ pub(crate) struct H1 {
 }
 
 impl H1 {
-    /// A client of the server behind this transport; the path of a body is its size.
+    /// A client of the server at this transport; the path of a body is its size.
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -61,7 +61,7 @@ impl Peer for H1 {
 
 /// A complete response.
 struct Response {
-    /// Bytes of its body, without what frames chunks.
+    /// Bytes of its body, without the framing of chunks.
     body_bytes: usize,
     coding: Option<String>,
 }

@@ -1,9 +1,9 @@
 //! A client of HTTP/2 for the sweep: one connection, one stream at a time, clock readings.
 //!
-//! Its hello leaves with the first request, as browsers have it, and opens the windows wide, so that nothing the server
-//! sends waits for one. What it owes the server, the acknowledgement of SETTINGS above all, leaves with the next request:
-//! sent at once it would take along the acknowledgement of TCP that the link is to hold. Absent on purpose: CONTINUATION, since no head is that long.
-//! Source: RFC 9113.
+//! Its preface is sent with the first request, as by browsers, and opens the windows wide, so that the server waits for
+//! no window update. Owed frames, such as the acknowledgement of SETTINGS, are sent with the next request: if sent at
+//! once, they would carry the TCP acknowledgement that the link is to hold. Deliberately absent: CONTINUATION, since no
+//! head is that long. Source: RFC 9113.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
@@ -47,7 +47,7 @@ struct Response {
 }
 
 impl H2 {
-    /// A client of the server behind this transport; the path of a body is its size.
+    /// A client of the server at this transport; the path of a body is its size.
     pub(crate) fn new(transport: Transport) -> Self {
         Self {
             transport,
@@ -168,7 +168,7 @@ impl Peer for H2 {
     }
 }
 
-/// The stream of the frame whose head is there.
+/// The stream of the frame with a complete head.
 fn begun_on(buffer: &[u8]) -> Option<u32> {
     let head: &[u8; HEAD_BYTES] = buffer.first_chunk()?;
     let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);

@@ -1,10 +1,10 @@
-//! First and last bytes over an emulated link of 50 ms: nothing the server sends waits for an acknowledgement.
+//! First and last bytes over an emulated link of 50 ms: no byte of the server waits for an acknowledgement.
 //!
-//! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late, over
-//! HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `sweep` says what is judged. A further protocol is a further `Peer`
-//! beside `h1`, `h2` and `spdy`, and a line of `Framing`. `LINK_ROUNDS` is how often all of it is done (1; `make test-all` does
-//! more), `LINK_TABLE=1` prints the figures.
-//! Each test is skipped, and says so, where there can be no link (see `support::available`).
+//! Bodies of many sizes, twelve requests on each connection, with acknowledgements that come 200 ms and 40 ms late,
+//! over HTTP/1.1, HTTP/2 and SPDY, plain and with TLS. `sweep` describes the criteria. A further protocol is a further
+//! `Peer` beside `h1`, `h2` and `spdy`, and a line of `Framing`. `LINK_ROUNDS` is the number of rounds (1; more by
+//! `make test-all`), `LINK_TABLE=1` prints the figures. Each test is skipped with a message if links are not possible
+//! (see `support::available`).
 
 mod compressed;
 mod h1;
@@ -127,7 +127,7 @@ impl Protocol {
         self.peer_asking_for(server, &[])
     }
 
-    /// A workload whose connections ask for these codings in turn.
+    /// A client whose connections request these codings in turn.
     fn peer_asking_for(self, server: SocketAddr, codings: &[&'static str]) -> Box<dyn Peer + Send> {
         let transport = Transport::new(server, self.version, self.framing.alpn());
         let transport = transport.asking_for(codings);
@@ -138,7 +138,7 @@ impl Protocol {
         }
     }
 
-    /// The round trips of a connection up to where a request can be sent.
+    /// The round trips of a connection before a request can be sent.
     fn round_trips(self) -> u32 {
         match self.version {
             None => 1,
@@ -147,7 +147,7 @@ impl Protocol {
         }
     }
 
-    /// Whether the binary under test speaks it; nginx did so by other directives before 1.25.
+    /// Returns whether the binary under test supports it; nginx had other directives before 1.25.
     fn is_known(self) -> bool {
         match self.framing {
             Framing::Http1 => true,
@@ -198,7 +198,7 @@ fn text(len: usize) -> Vec<u8> {
     std::iter::repeat_with(&mut letter).take(len).collect()
 }
 
-/// Where a protocol is spoken.
+/// The server's address for a protocol.
 fn address(link: &Link, server: &Server, protocol: Protocol) -> SocketAddr {
     let port = match protocol.version {
         None => server.port(),
@@ -308,7 +308,7 @@ fn body_of_the_first_window_leaves_in_one_flight() {
         let trace = link.take_trace();
         assert_eq!(trace.lost, 0);
         for timing in timings {
-            // What the server sent of each response; the times are those of its leaving.
+            // Pieces sent by the server for each response; the times are those of their sending.
             let sent = timing.sent + link.round_trip() / 2..timing.last;
             let came: Vec<_> = trace
                 .entries
@@ -378,8 +378,8 @@ fn find_withholding(protocol: Protocol, hold: Duration) {
             );
         }
     }
-    // With more than one segment under way, Linux sends what it kept as its probe for a lost tail (RFC 8985 section
-    // 7) before an acknowledgement that is held for long comes.
+    // With more than one segment in flight, Linux sends the kept bytes as a tail loss probe (RFC 8985 section 7),
+    // before a long-held acknowledgement comes.
     let waited = 2 * link.round_trip() + hold;
     let mut single = outcome
         .samples

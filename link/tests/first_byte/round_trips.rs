@@ -85,7 +85,7 @@ impl RoundTrips {
     pub(crate) fn whole(&self) -> Option<u32> {
         let whole = self.number.round();
         let near = (self.number - whole).abs() <= WHOLE_WITHIN;
-        // Saturates, and takes what is not a number as 0; `near` is false for both.
+        // The cast saturates, and makes NaN 0; `near` is false for both.
         near.then_some(whole as u32)
     }
 }

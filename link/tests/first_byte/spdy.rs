@@ -1,7 +1,7 @@
 //! A client of SPDY/3.1 for the sweep: the engine's client role, one connection, one stream at a time, clock readings.
 //!
-//! As with HTTP/2, what opens the windows wide leaves with the first request, and what the client owes the server with
-//! the next one. The first byte of a response counts when its head is whole, which is never too early.
+//! As with HTTP/2, the frames that open the windows wide are sent with the first request, and owed frames with the next
+//! one. The first byte of a response counts once its head is whole, which is never too early.
 
 use std::io::{self, ErrorKind, Write};
 use std::time::Instant;
@@ -21,7 +21,7 @@ pub(crate) struct Spdy {
 }
 
 impl Spdy {
-    /// A client of the server behind this transport; the path of a body is its size.
+    /// A client of the server at this transport; the path of a body is its size.
     pub(crate) fn new(transport: Transport) -> Self {
         let settings = Settings {
             headers_level: LEVEL,

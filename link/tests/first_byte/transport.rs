@@ -12,16 +12,16 @@ use rustls::{ClientConfig, ClientConnection, ServerConnection, StreamOwned};
 
 use crate::tls::{self, Version};
 
-/// The name that the client asks for.
+/// The requested server name.
 pub(crate) const NAME: &str = "server.example.org";
 
-/// How long a read may take; far above what the link holds back.
+/// Timeout of a read; far above the link's holds.
 const READ_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Maximum overhead of a coding in bytes: heads, checksums, marks of blocks.
 const CODING_BYTES: usize = 64;
 
-/// Where a server is, and how it is spoken to.
+/// A server's address, and the transport to it.
 #[derive(Clone, Debug)]
 pub(crate) struct Transport {
     server: SocketAddr,
@@ -49,7 +49,7 @@ impl Transport {
         }
     }
 
-    /// A workload whose connections ask for these codings in turn.
+    /// Makes connections request these codings in turn.
     pub(crate) fn asking_for(mut self, codings: &[&'static str]) -> Self {
         self.codings = codings.to_vec();
         self
@@ -60,15 +60,15 @@ impl Transport {
         self.codings.first().copied()
     }
 
-    /// The next connection asks for the next coding.
+    /// Selects the coding of the next connection.
     pub(crate) fn turn(&mut self) {
         if !self.codings.is_empty() {
             self.codings.rotate_left(1);
         }
     }
 
-    /// Whether a response is what was asked for: as long as the file, or of the coding and no longer than that makes
-    /// bodies that cannot be compressed.
+    /// Checks a response: it has the size of the file, or the requested coding and at most the overhead of
+    /// incompressible bodies.
     pub(crate) fn check(
         &self,
         asked_bytes: usize,
@@ -111,7 +111,7 @@ impl Transport {
 }
 
 impl Wire {
-    /// The scheme of what is asked for by it.
+    /// The scheme of requests over it.
     pub(crate) fn scheme(&self) -> &'static str {
         match self {
             Self::Plain(_) => "http",
@@ -119,7 +119,7 @@ impl Wire {
         }
     }
 
-    /// Reads what there is; an end is an error.
+    /// Reads the available bytes; an end is an error.
     pub(crate) fn read_some(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self.read(buffer)? {
             0 => Err(ErrorKind::UnexpectedEof.into()),

@@ -1,7 +1,7 @@
-//! A server that does what the sweep looks for: it keeps the last byte of each body for a second write, on sockets
-//! without TCP_NODELAY, so that its kernel keeps that byte until the first write is acknowledged (RFC 896).
+//! A server with the fault that the sweep looks for: it keeps the last byte of each body for a second write, on sockets
+//! without TCP_NODELAY. So its kernel keeps that byte until the first write is acknowledged (RFC 896).
 //!
-//! It speaks what the peers speak, as badly as that allows: one request at a time, bodies of one frame.
+//! It supports the protocols of the peers as simply as possible: one request at a time, bodies of one frame.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -34,7 +34,7 @@ pub(crate) struct Withholding {
 }
 
 impl Withholding {
-    /// Where it listens.
+    /// Its listener's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
@@ -106,13 +106,13 @@ fn read(wire: &mut Wire, buffer: &mut [u8]) -> io::Result<usize> {
     }
 }
 
-/// The size of body that a path asks for.
+/// The size of the body that a path requests.
 fn size(path: &str) -> usize {
     let size = path.trim_start_matches('/').parse();
     size.expect("the path is a size")
 }
 
-/// Writes a body of this size after what comes before it, and its last byte apart.
+/// Appends a body of this size to `before` and writes it, the last byte separately.
 fn withhold(wire: &mut Wire, mut before: Vec<u8>, size: usize) -> io::Result<()> {
     before.resize(before.len() + size - 1, b'x');
     wire.write_all(&before)?;

@@ -1,4 +1,4 @@
-//! Messages of tests where there is no link, or where the machine is too busy for one.
+//! Messages of tests if links are not possible, or if the machine is too busy for one.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -27,16 +27,16 @@ pub(crate) fn available_or(made: io::Result<Link>, report: impl FnOnce(&str)) ->
     }
 }
 
-/// Whether a test is to prove what it measures: then it fails where the machine is too busy to measure, or slow once.
+/// Whether a test must prove its result: then it fails if the machine is too busy to measure, or slow once.
 pub(crate) fn is_strict() -> bool {
     std::env::var_os("LINK_STRICT").is_some()
 }
 
-/// For a test that could not measure since the machine was too busy for the link to be on time: a line on standard error.
-/// A busy machine makes a test inconclusive, not failed.
+/// For a test that could not measure, since the machine was too busy for the link to be on time: prints a line to
+/// standard error. A busy machine makes a test inconclusive, not failed.
 ///
 /// # Panics
-/// Where measurements are to prove something ([`is_strict`]).
+/// If measurements must prove their result ([`is_strict`]).
 pub(crate) fn inconclusive(what: &str, link: &Link) {
     let lateness = link.lateness();
     let line = format!(

@@ -1,10 +1,10 @@
-//! Times to first and last byte over bodies and requests of a connection, judged.
+//! Times to first and last byte over body sizes and requests of a connection, with their criteria.
 //!
-//! Waiting hides in particular sizes and particular requests of a connection: a last piece that the sender keeps
-//! until an acknowledgement comes shows only where there is a small last piece, and only if the acknowledgement
-//! is late. So a sweep asks for bodies around the sizes of segments, windows and buffers, several times on each
-//! connection, over a link that holds acknowledgements ([`Options::client_ack_hold`](link::Options)). What speaks
-//! to the server is a [`Peer`], one for each protocol; a sweep knows none.
+//! Waits depend on sizes and on the place of a request in its connection. A last piece that the sender keeps until an
+//! acknowledgement comes is visible only if that piece is small and the acknowledgement late. So a sweep requests
+//! bodies around the sizes of segments, windows and buffers, several times on each connection, over a link that holds
+//! acknowledgements ([`Options::client_ack_hold`](link::Options)). A [`Peer`] is the client of one protocol; a sweep
+//! depends on none.
 
 // Each test program uses a part of it.
 #![allow(dead_code)]
@@ -18,10 +18,10 @@ use link::{Direction, Link, TraceEntry, is_conclusive};
 
 /// A client of some protocol, on one connection at a time. It runs in the client's namespace.
 pub(crate) trait Peer {
-    /// Opens a connection in place of the one there is, up to where a request can be sent.
+    /// Replaces the connection by a new one that is ready for a request.
     ///
     /// # Errors
-    /// There is none.
+    /// The connection fails.
     fn connect(&mut self) -> io::Result<()>;
 
     /// Asks for a body of this size on the connection, and reads it to its end.
@@ -56,7 +56,7 @@ pub(crate) struct Sweep {
 /// One request's times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Sample {
-    /// The body asked for, bytes.
+    /// The requested body, bytes.
     pub(crate) body_bytes: usize,
     /// Which request of its connection, from 1.
     pub(crate) request: usize,
@@ -91,10 +91,10 @@ impl Default for Sweep {
 }
 
 impl Sweep {
-    /// Runs it over a link on which nothing else goes on; what was traced is taken.
+    /// Runs the sweep over an otherwise idle link, and takes its trace.
     ///
     /// # Errors
-    /// The first of the peer's, with what was asked for.
+    /// The peer's first error, with its request.
     pub(crate) fn run(&self, link: &Link, peer: &mut (dyn Peer + Send)) -> io::Result<Outcome> {
         let timings = link.in_client(|| self.take(peer))?;
         let trace = link.take_trace();
@@ -151,11 +151,11 @@ impl Outcome {
         is_conclusive(self.samples.len() as u64, void as u64)
     }
 
-    /// Errors of the valid samples, a line each; nothing when the server never waited.
+    /// Errors of the valid samples, a line each; empty if the server never waited.
     ///
-    /// Medians are judged over the requests of each size, over the sizes at each place in a connection, and for each
-    /// size at each place where there are enough rounds; each sample by itself. A body that does not fit the first
-    /// flight may take the round trips of slow start, and none of it may take a held acknowledgement.
+    /// Medians are taken over the requests of each size, over the sizes at each place in a connection, and for each
+    /// size at each place if there are enough rounds. Each sample is also checked by itself. A body larger than the
+    /// first flight may take the round trips of slow start, but none of it may wait for a held acknowledgement.
     #[must_use]
     pub(crate) fn findings(&self) -> Vec<String> {
         let mut found = Vec::new();
@@ -292,8 +292,8 @@ fn flights(body_bytes: usize) -> u32 {
     flights
 }
 
-/// Bodies, bytes: the least; small; a segment's worth; one byte past a segment of Ethernet; some segments; what just fits
-/// the initial window of ten segments next to one of tickets; past that; several windows.
+/// Bodies, bytes: the least; small; about a segment; one byte past an Ethernet segment; some segments; the most that
+/// fits the initial window of ten segments beside one of tickets; past that; several windows.
 pub(crate) const SIZES: [usize; 9] = [1, 100, 1024, 1461, 4096, 12_288, 14_336, 16_384, 65_536];
 /// Requests of a connection, as many as take a Linux receiver out of its first mode of acknowledging.
 pub(crate) const REQUESTS: usize = 12;

@@ -172,7 +172,7 @@ fn servers_part_is_between_the_first_data_each_way() {
     };
     assert_eq!(served(&entries, 0, 54), Some(3 * MS));
     assert_eq!(served(&entries, 90, 146), Some(5 * MS));
-    // What came after the response was read does not belong to it.
+    // Packets after the response was read do not belong to it.
     assert_eq!(served(&entries, 0, 27), None);
     assert_eq!(served(&[], 0, 54), None);
 }

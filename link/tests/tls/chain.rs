@@ -1,7 +1,7 @@
-//! Chains of certificates whose Certificate message has a chosen size.
+//! Certificate chains with a Certificate message of a chosen size.
 //!
-//! A chain is what a public server sends: its own certificate and two intermediate ones, without the root. It grows to
-//! its size by further names of the server, which compress worse than real ones do. Source: RFC 8446 section 4.4.2.
+//! A chain is that of a public server: its own certificate and two intermediate ones, without the root. Further names
+//! of the server make it as large as required; they compress worse than real ones. Source: RFC 8446 section 4.4.2.
 
 use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, DistinguishedName, DnType,
@@ -51,7 +51,7 @@ impl Issuer {
         }
     }
 
-    /// A chain for this name whose message has about this many bytes.
+    /// A chain for this name with a message of about this many bytes.
     pub(crate) fn chain(&self, name: &str, message_bytes: usize) -> Chain {
         let mut names = vec![name.to_owned()];
         loop {
@@ -113,7 +113,7 @@ fn authority(n: usize) -> CertificateParams {
     params
 }
 
-/// A name of always the same length, half of it as good as random.
+/// A name of constant length, half of it pseudo-random.
 fn further(n: usize) -> String {
     // Knuth's multiplicative hash (The Art of Computer Programming, section 6.4).
     let mixed = (n as u32).wrapping_mul(2_654_435_761);

@@ -44,7 +44,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     })
 }
 
-/// A client of one version that speaks these protocols, knows no earlier session and takes certificates as they are.
+/// A client of one version that offers these protocols, has no session and accepts any certificate.
 pub(crate) fn client(version: Version, alpn: &[&str]) -> ClientConfig {
     let mut config = ClientConfig::builder_with_provider(provider())
         .with_protocol_versions(version.alone())
