@@ -1,11 +1,11 @@
-//! The directory that kept files lie below, opened: a look at a file from there walks through fewer directories.
+//! The open common directory of cached files: a lookup from there walks through fewer directories.
 //!
-//! Such a look finds what one by the whole path finds if the directory's own path leads to the directory that is open. That is
-//! compared once for all requests that were read together, after they were read, so a directory or link on the way that was
-//! replaced shows on the next request, as it does without this. Then the kernel's reports are taken in of what changed below the
-//! directory (`dir_watch`): a file in a directory without a report is not looked at.
+//! Such a lookup equals one by the full path if the directory's path still leads to the open directory. This is checked
+//! once for all requests that were read together, after the read. So a replaced directory or link on the path shows on
+//! the next request, as with full paths. The check also reads the kernel's reports of changes below the directory
+//! (`dir_watch`). A file is not checked if its directory has no report.
 //!
-//! Absent: several directories. Files that lie elsewhere are looked at by their whole paths.
+//! Absent: several directories. Files elsewhere are checked by their full paths.
 
 use std::os::fd::OwnedFd;
 
@@ -16,29 +16,29 @@ use sys::retry;
 use super::dir_watch::{DirId, DirWatch, Mark};
 use super::open_path::{self, SEARCH, failed, meta_of};
 
-/// A directory, and when its path led to it.
+/// A directory, and the last time its path led to it.
 #[derive(Debug)]
 pub(crate) struct BaseDir {
-    /// Its path without a slash at the end.
+    /// Path without a trailing slash.
     path: Box<[u8]>,
-    /// `None` while there are no looks from there.
+    /// `None` while it is closed.
     dir: Option<OwnedFd>,
     id: DirId,
-    /// The count of reads at which its path led to it.
+    /// Count of reads at the last check of the path.
     valid_at: u64,
     /// Watched directories below it.
     watch: Option<DirWatch>,
-    /// In how many sweeps its watch begins, or its marks expire.
+    /// Sweeps until the watch may begin, or until its marks expire.
     sweeps: u32,
-    /// Sweeps since there were many looks.
+    /// Sweeps since the last turn with many requests.
     idle: u32,
 }
 
-/// Result of a look at a path.
+/// Result of a lookup of a path.
 #[derive(Debug)]
 pub(crate) struct Look {
     pub(crate) meta: Result<Meta, FileError>,
-    /// The state of the file's directory in which that holds, if the kernel reports its changes.
+    /// State of the file's directory for which `meta` is valid, if the kernel reports its changes.
     pub(crate) mark: Option<Mark>,
 }
 
@@ -50,8 +50,8 @@ fn id_of(stat: &Stat) -> DirId {
 }
 
 impl BaseDir {
-    /// Opens the directory at an absolute path; `None` where that fails. Its path leads to it while nothing more is read
-    /// (`input_reads`).
+    /// Opens the directory at an absolute path; `None` if that fails. Lookups from it are valid while `input_reads` is
+    /// unchanged.
     pub(crate) fn open(path: &[u8], input_reads: u64) -> Option<Self> {
         let dir = retry(|| rustix::fs::open(path, SEARCH, Mode::empty())).ok()?;
         let id = id_of(&rustix::fs::fstat(&dir).ok()?);
@@ -66,14 +66,14 @@ impl BaseDir {
         })
     }
 
-    /// Whether it is this directory, or one above it.
+    /// Whether `dir` is this directory or is below it.
     pub(crate) fn has_below(&self, dir: &[u8]) -> bool {
         let rest = dir.strip_prefix(&*self.path);
         rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     }
 
-    /// Compares the directory with what its path leads to, once at each count of reads; opens that if it is another one.
-    /// `None` if it leads to no directory.
+    /// Checks once per count of reads that the path still leads to the open directory. Opens the new directory if it
+    /// does not. Returns `None` if there is no directory at the path.
     pub(crate) fn renewed(mut self, input_reads: u64) -> Option<Self> {
         if self.valid_at == input_reads {
             return Some(self);
@@ -101,8 +101,8 @@ impl BaseDir {
         Some(self)
     }
 
-    /// Has the kernel go on to report changes below the directory, or begin to where `begins` says so, if it can; call it in each
-    /// sweep with many requests since the last.
+    /// Continues the watch of directories, or begins one if `begins` is set and the kernel can report changes. Call it
+    /// in each sweep after a turn with many requests.
     pub(crate) fn sweep_watch(&mut self, begins: bool) {
         self.idle = 0;
         self.expire();
@@ -112,18 +112,18 @@ impl BaseDir {
         }
     }
 
-    /// Closes the directory; call it in each sweep with few looks since the last, or none. False where nothing is lost with the
-    /// rest.
+    /// Closes the directory and continues its watch for a while. Call it in each sweep without a turn of many requests.
+    /// Returns false if no watch remains, so that `self` can be dropped.
     pub(crate) fn rest(&mut self) -> bool {
         self.idle += 1;
         self.expire();
         (self.dir, self.valid_at) = (None, NEVER);
-        // Events do not wait until there are more of them than can be taken in.
+        // Reads events in each sweep. Otherwise there could be too many for one read.
         let watch = self.watch.as_mut();
         self.idle <= SWEEPS_IDLE && watch.is_some_and(DirWatch::update)
     }
 
-    /// Has files looked at again that were not for as many sweeps.
+    /// Makes all marks old after every [`SWEEPS_UNTIL_EXPIRY`] sweeps, so that files are checked again.
     fn expire(&mut self) {
         match &mut self.watch {
             Some(watch) if self.sweeps == 0 => {
@@ -139,7 +139,7 @@ impl BaseDir {
         self.watch.is_some()
     }
 
-    /// Looks at every file before its use from now on.
+    /// Ends the watch: every file is checked before its use.
     pub(crate) fn end_watch(&mut self) {
         if self.watch.take().is_some() {
             self.sweeps = SWEEPS_UNTIL_AGAIN;
@@ -147,15 +147,16 @@ impl BaseDir {
         self.idle = 0;
     }
 
-    /// Whether a file is unchanged since a look that gave this mark; false where more was read since the directory was compared.
+    /// Whether a file is unchanged since the lookup that returned `mark`. False if input was read since the last check
+    /// of the directory.
     #[inline]
     pub(crate) fn is_unchanged(&self, mark: Mark, input_reads: u64) -> bool {
         let watch = self.watch.as_ref();
         self.valid_at == input_reads && watch.is_some_and(|watch| watch.is_unchanged(mark))
     }
 
-    /// Looks at a path below the directory, links followed; `None` for another path, and where more was read since the
-    /// directory was compared.
+    /// Describes a path below the directory, following links. Returns `None` for another path, or if input was read
+    /// since the last check of the directory.
     #[inline]
     pub(crate) fn describe(
         &mut self,
@@ -180,7 +181,7 @@ impl BaseDir {
         })
     }
 
-    /// Opens a path below the directory, links followed; `None` as for [`Self::describe`].
+    /// Opens a path below the directory, following links; `None` as for [`Self::describe`].
     pub(crate) fn open_below(
         &self,
         path: &[u8],
@@ -190,7 +191,7 @@ impl BaseDir {
         Some(open_path::open_below(self.dir.as_ref()?, below))
     }
 
-    /// The part of a path behind the directory.
+    /// Returns the part of a path after the directory, if the directory was checked at this count of reads.
     #[inline]
     fn below<'a>(&self, path: &'a [u8], input_reads: u64) -> Option<&'a [u8]> {
         if self.valid_at != input_reads {
@@ -201,7 +202,7 @@ impl BaseDir {
     }
 }
 
-/// The deepest directory that all paths lie below; `None` if that is the root, or a path is not absolute.
+/// Returns the deepest directory that contains all paths; `None` if it is the root, or a path is not absolute.
 pub(crate) fn common_dir<'a>(mut paths: impl Iterator<Item = &'a [u8]>) -> Option<&'a [u8]> {
     let mut common = paths.next()?;
     for path in paths {
@@ -212,13 +213,13 @@ pub(crate) fn common_dir<'a>(mut paths: impl Iterator<Item = &'a [u8]>) -> Optio
     (end > 0 && common[0] == b'/').then_some(&common[..end])
 }
 
-/// Sweeps for which a watch's marks are good.
+/// Sweeps after which the marks of a watch expire.
 const SWEEPS_UNTIL_EXPIRY: u32 = 9;
-/// Sweeps until a watch begins again after one that ended before its time.
+/// Sweeps until a watch may begin after another one ended early.
 const SWEEPS_UNTIL_AGAIN: u32 = 8;
-/// Sweeps without many looks until a watch ends.
+/// Sweeps without many requests after which a watch ends.
 const SWEEPS_IDLE: u32 = 60;
-/// No count of reads.
+/// No count of reads has this value.
 const NEVER: u64 = u64::MAX;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Kept files by their paths: one pool of those whose bytes are in memory, one of those with a descriptor.
+//! Cached files by path: a pool of files with bytes in memory, and a pool of files with a descriptor.
 //!
-//! Both are evicted by S3-FIFO (`server_base::s3_fifo`), one by bytes, the other by number, so that neither a scan over
-//! many small files nor one over many large ones drives out what is used. An entry is what was found at a path and when
-//! that was last compared with the disk.
+//! Both are evicted by S3-FIFO (`server_base::s3_fifo`), one by bytes, the other by number. So a scan of many small or
+//! many large files does not evict popular ones. An entry is the state of a path and its last comparison with the disk.
 
 use std::rc::Rc;
 
@@ -18,16 +17,16 @@ use super::prefetch::{NO_PLACE, PREFETCHED_FROM};
 /// Limits of a thread's file cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of small files, with what an entry takes beside them.
+    /// Bytes of small files, with the overhead of their entries.
     pub memory_bytes: u64,
-    /// Descriptors.
+    /// Number of descriptors.
     pub descriptors: u64,
-    /// The kernel may be asked to report changes, so that files need no look.
+    /// Whether the kernel may be asked to report changes, so that files need no check.
     pub watches: bool,
 }
 
 impl Limits {
-    /// Share of one thread of `threads` in a process's limits of memory, in bytes, and of descriptors.
+    /// Returns the share of one of `threads` in a process's limits of memory (bytes) and descriptors.
     #[must_use]
     pub fn shared(memory_bytes: u64, descriptors: u64, threads: u64) -> Self {
         let threads = threads.max(1);
@@ -54,15 +53,15 @@ impl Default for Limits {
 #[derive(Debug)]
 pub(crate) struct CachedFiles {
     entries: S3Fifo<Entry>,
-    /// The place that is probably looked for next.
+    /// The slot that is probably used next.
     guess: u32,
-    /// The place that was used first since `guess` was set.
+    /// The first slot that was used since `guess` was set.
     used: u32,
-    /// The directory that most entries lie below, where looks at many come together.
+    /// The common directory of most entries, while many lookups come together.
     base: Option<BaseDir>,
-    /// Changes below it are to be reported by the kernel.
+    /// Whether the kernel may report changes below `base`.
     watches: bool,
-    /// Looks at entries, with those that the kernel's reports spared.
+    /// Number of lookups of entries, including those saved by the kernel's reports.
     looks: u64,
 }
 
@@ -75,17 +74,17 @@ pub(crate) struct Entry {
     pub(crate) checked: Checked,
 }
 
-/// When an entry was last compared with the disk, in the eight bytes that its slot has for that.
+/// Time of an entry's last comparison with the disk, in eight bytes: a count of reads, or a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Checked(u64);
 
 impl Checked {
-    /// At this count of reads.
+    /// Checked at this count of reads.
     pub(crate) fn at(input_reads: u64) -> Self {
         Self(input_reads & !MARKED)
     }
 
-    /// When its directory had this mark.
+    /// Checked when the directory had this mark.
     fn marked(mark: Mark) -> Self {
         Self(MARKED | mark.stamp << PLACE_BITS | u64::from(mark.place))
     }
@@ -100,13 +99,13 @@ impl Checked {
     }
 }
 
-/// Result of a look at a path.
+/// Result of checking a path.
 pub(crate) enum Check {
-    /// Nothing is kept of it.
+    /// The path has no entry.
     Unknown,
-    /// The entry at this place is what is there.
+    /// The entry in this slot matches the disk.
     Same(u32),
-    /// Something else is there; the entry was removed.
+    /// The disk has another state. The entry was removed.
     Changed(Meta),
 }
 
@@ -122,7 +121,7 @@ impl CachedFiles {
         }
     }
 
-    /// Whether the kernel is asked to report changes, where many files are looked at together.
+    /// Sets whether the kernel may be asked to report changes, if many files are checked together.
     pub(crate) fn set_watches(&mut self, watches: bool) {
         self.watches = watches;
         if !watches {
@@ -142,13 +141,13 @@ impl CachedFiles {
         self.entries.weight()
     }
 
-    /// More is kept than the limit allows, since it was lowered.
+    /// Whether the entries exceed a limit that was lowered.
     pub(crate) fn is_over(&self) -> bool {
         self.weight() > self.limit()
     }
 
-    /// Whether an entry of that weight can be kept. Nothing can while too much is, so that no request pays for a limit that
-    /// was lowered.
+    /// Whether an entry of this weight can be cached. If the limit was lowered, none is until sweeps have removed the
+    /// excess. So no request pays for the eviction.
     pub(crate) fn takes(&self, weight: u64) -> bool {
         weight <= self.limit() && !self.is_over()
     }
@@ -163,7 +162,7 @@ impl CachedFiles {
         self.watches = watches;
     }
 
-    /// The number of entries that need no look at this count of reads.
+    /// Returns the number of entries that need no check at this count of reads.
     #[cfg(test)]
     pub(crate) fn unlooked(&self, input_reads: u64) -> usize {
         let places = 0..self.entries.slots() as u32;
@@ -175,46 +174,45 @@ impl CachedFiles {
             .count()
     }
 
-    /// All entries, to ask the processor for their memory.
+    /// Returns all entries, to prefetch their memory.
     #[inline]
     pub(crate) fn entries(&self) -> &S3Fifo<Entry> {
         &self.entries
     }
 
-    /// Sets the place that is probably looked for next, and returns the one that was used first since the last call;
-    /// `NO_PLACE` for none.
+    /// Sets the slot that is probably used next. Returns the first slot used since the last call, or `NO_PLACE`.
     #[inline]
     pub(crate) fn set_guess(&mut self, place: u32) -> u32 {
         self.guess = place;
         std::mem::replace(&mut self.used, NO_PLACE)
     }
 
-    /// A directory that entries lie below is open, or watched.
+    /// Whether a common directory is open or watched.
     #[inline]
     pub(crate) fn has_base(&self) -> bool {
         self.base.is_some()
     }
 
-    /// A place is guessed for the next look-up.
+    /// Whether a slot was guessed for the next lookup.
     #[inline]
     pub(crate) fn has_guess(&self) -> bool {
         self.guess != NO_PLACE
     }
 
-    /// Has the kernel report no changes below the directory.
+    /// Ends the kernel's reports of changes.
     pub(crate) fn end_watch(&mut self) {
         if let Some(base) = &mut self.base {
             base.end_watch();
         }
     }
 
-    /// The kernel reports changes below it.
+    /// Whether the kernel reports changes below the common directory.
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
         self.base.as_ref().is_some_and(BaseDir::is_watched)
     }
 
-    /// Compares the directory that entries lie below with its path.
+    /// Checks the path of the common directory.
     #[inline]
     pub(crate) fn check_base(&mut self, input_reads: u64) {
         if let Some(base) = self.base.take() {
@@ -222,20 +220,20 @@ impl CachedFiles {
         }
     }
 
-    /// The number of looks at entries since the last call, with those that the kernel's reports spared.
+    /// Returns the number of lookups since the last call, including those saved by the kernel's reports.
     pub(crate) fn take_looks(&mut self) -> u64 {
         std::mem::take(&mut self.looks)
     }
 
-    /// Opens the directory that some of the entries lie below, unless it is open. `looks`, `hits` and `misses` are those since the
-    /// last call, of these and other entries. The kernel opens files more slowly where it reports changes, so it is to report none
-    /// where most requests are misses, and does not begin to where a look serves many requests.
+    /// Opens the common directory of a sample of entries, unless it is open. `looks`, `hits` and `misses` are counts of
+    /// both pools since the last call. The kernel opens files more slowly in watched directories. So no watch runs
+    /// while most requests are misses. None begins while one lookup serves many requests.
     pub(crate) fn choose_base(&mut self, input_reads: u64, looks: u64, hits: u64, misses: u64) {
         let step = self.entries.slots() / BASE_ENTRIES + 1;
         let places = (0..self.entries.slots() as u32).step_by(step);
         let entries = places.filter_map(|place| self.entries.at(place));
         let dir = common_dir(entries.map(|entry| &*entry.path));
-        // A directory above it serves as well, and what is known of changes below that is not lost.
+        // A directory above it serves as well. Keeping it preserves the recorded changes below it.
         let base = self.base.as_ref();
         let serves = dir.is_some_and(|dir| base.is_some_and(|base| base.has_below(dir)));
         if !serves {
@@ -249,23 +247,22 @@ impl CachedFiles {
         }
     }
 
-    /// Closes it, and keeps its watch for a while.
+    /// Closes the common directory, and keeps its watch for a while.
     pub(crate) fn rest_base(&mut self) {
         if self.base.as_mut().is_some_and(|base| !base.rest()) {
             self.base = None;
         }
     }
 
-    /// Closes it.
+    /// Closes the common directory and ends its watch.
     pub(crate) fn close_base(&mut self) {
         self.base = None;
     }
 
-    /// Compares what is kept of a path with the disk; not again while nothing was read since (`input_reads` counts the
-    /// reads).
+    /// Compares the entry of a path with the disk, once per count of reads (`input_reads`).
     ///
     /// # Errors
-    /// The path cannot be looked at; what was kept of it was removed.
+    /// The path cannot be described. Its entry was removed.
     #[inline]
     pub(crate) fn check(
         &mut self,
@@ -274,8 +271,8 @@ impl CachedFiles {
         input_reads: u64,
         call: &'static str,
     ) -> Result<Check, FileError> {
-        // The hash alone tells the entry where a look follows. Of two paths that have one hash, which is one case in 2^64, the
-        // look tells that another file is there.
+        // The hash alone selects the entry if a check of the path follows. If two paths have the same hash (1 in 2^64),
+        // the check finds another file.
         let Some(place) = self.entries.find_near(hash, self.guess) else {
             return Ok(Check::Unknown);
         };
@@ -286,7 +283,8 @@ impl CachedFiles {
             return Ok(Check::Same(place));
         }
         self.looks += 1;
-        // Both come while the kernel looks at the path, or the response is made: of one file among many no cache has them.
+        // Prefetched while the kernel describes the path, or the response is built. With many files, neither is in the
+        // CPU's cache.
         prefetch(&*entry.opened);
         if let (Some(mark), Some(base)) = (entry.checked.mark(), &self.base)
             && base.is_unchanged(mark, input_reads)
@@ -317,8 +315,8 @@ impl CachedFiles {
         Ok(Check::Same(place))
     }
 
-    /// The place of an entry whose path leads to what was found at this count of reads; one that something else is found for is
-    /// removed.
+    /// Returns the slot of an entry that matches `found`, which was found at this count of reads. Removes an entry that
+    /// does not match.
     pub(crate) fn compare(&mut self, hash: u64, found: &Meta, input_reads: u64) -> Option<u32> {
         let place = self.entries.find(hash, |_| true)?;
         let entry = self.entries.at_mut(place)?;
@@ -331,7 +329,7 @@ impl CachedFiles {
         Some(place)
     }
 
-    /// Opens a path of which nothing is used.
+    /// Opens a path without a usable entry.
     ///
     /// # Errors
     /// The path cannot be opened.
@@ -342,8 +340,8 @@ impl CachedFiles {
         path: &[u8],
         input_reads: u64,
     ) -> Result<Found, FileError> {
-        // The memory that tells whether it is kept, and is to be kept, has come by the time the file is open. Of few files the
-        // processor has it.
+        // Prefetches the memory for the table lookup and for the admission, while the kernel opens the file. With few
+        // files, the CPU's cache has it.
         let many = self.entries.len() >= PREFETCHED_FROM;
         let first = many.then(|| self.entries.first(hash)).flatten();
         if let Some(place) = first {
@@ -361,12 +359,12 @@ impl CachedFiles {
         open_path::describe_fd(fd)
     }
 
-    /// Whether an entry is worth its place: there is room, or what it is of was asked for a while ago as well.
+    /// Whether to admit an entry: there is room, or its hash was requested recently (`S3Fifo::admits`).
     pub(crate) fn admits(&mut self, hash: u64, weight: u64) -> bool {
         self.entries.admits(hash, weight)
     }
 
-    /// The entry at a place, which counts as used.
+    /// Returns the entry in a slot and counts a use.
     #[inline]
     pub(crate) fn use_at(&mut self, place: u32) -> Option<&mut Entry> {
         if self.used == NO_PLACE {
@@ -379,12 +377,12 @@ impl CachedFiles {
         self.entries.remove(place)
     }
 
-    /// The entry at a place, which does not count as used.
+    /// Returns the entry in a slot without counting a use.
     pub(crate) fn at(&mut self, place: u32) -> Option<&mut Entry> {
         self.entries.at_mut(place)
     }
 
-    /// Keeps an entry in the place of others, if it can be kept.
+    /// Inserts an entry if [`Self::takes`] allows it; evicts others.
     pub(crate) fn insert(&mut self, hash: u64, weight: u64, entry: Entry) {
         if self.takes(weight)
             && let Ok(place) = self.entries.insert(hash, weight, entry)
@@ -394,7 +392,7 @@ impl CachedFiles {
         }
     }
 
-    /// Drops entries beyond a limit that was lowered, at most `most`; returns true if more are beyond it.
+    /// Drops at most `most` entries above a lowered limit. Returns true if more remain.
     pub(crate) fn shrink(&mut self, most: usize) -> bool {
         for _ in 0..most {
             if self.entries.shrink().is_none() {
@@ -404,7 +402,7 @@ impl CachedFiles {
         self.is_over()
     }
 
-    /// Drops entries unused for a time, at most `most`; returns true if there may be more.
+    /// Drops at most `most` entries that were unused for `unused_ms`. Returns true if there may be more.
     pub(crate) fn expire(&mut self, now_ms: u64, unused_ms: u64, most: usize) -> bool {
         let mut gone = 0;
         for place in 0..self.entries.slots() as u32 {
@@ -421,24 +419,24 @@ impl CachedFiles {
     }
 }
 
-/// Set where an entry is good for as long as its directory has a mark.
+/// Set if the entry is valid for as long as its directory has a mark.
 const MARKED: u64 = 1 << 63;
-/// Bits of the place in a mark.
+/// Bits of the slot number in a mark.
 const PLACE_BITS: u32 = 16;
 
-/// The part of all descriptors that the process may have which its threads keep for files.
+/// Divisor of the process's descriptor limit: files of all threads get one eighth.
 pub const DESCRIPTORS_SHARE: u64 = 8;
 
-/// The most and the fewest files that a thread keeps open without `open_file_cache`.
+/// Maximum and minimum number of files that a thread keeps open without `open_file_cache`.
 pub const DESCRIPTORS_MOST: u64 = 8192;
 /// See [`DESCRIPTORS_MOST`].
 pub const DESCRIPTORS_LEAST: u64 = 16;
 
-/// The most entries whose paths are compared to find a directory that they lie below: reading all would hold others up.
+/// Maximum number of entries compared for the common directory. Reading all of them would delay requests.
 const BASE_ENTRIES: usize = 256;
 
-/// Changes begin to be reported where a look serves no more requests than this, on average.
+/// A watch begins only if a lookup serves at most this many requests on average.
 const HITS_A_LOOK: u64 = 4;
 
-/// Capacity before a limit is set.
+/// Number of descriptors before a limit is set.
 const DESCRIPTORS_DEFAULT: u64 = 512;

@@ -1,19 +1,21 @@
-//! Directories below a base whose changes the kernel reports (inotify), so that files in them need no look.
+//! Watches directories below a base by inotify, so that files in them need no check.
 //!
-//! A file that was compared with the disk is unchanged while no event of its directory came, if its path leads to it through
-//! watched directories alone. The kernel queues an event before the call that makes the change returns: whoever takes in the
-//! events after it read a request ([`DirWatch::update`]) has those of all that was done before that request was sent.
+//! A file that was compared with the disk is unchanged while its directory has no event. Its path must lead to it
+//! through watched directories only. The kernel queues an event before the changing system call returns. So the events
+//! read after a request ([`DirWatch::update`]) include every change made before the request was sent.
 //!
-//! Nothing is relied on where inotify does not report all: other file systems than local ones, symbolic links, mount points,
-//! files with several names, directories that may not be read. `/proc/thread-self/mountinfo` reports mounts; after one, after a watched
-//! directory was moved or removed, and after [`EVENTS_MOST`] events at once, nothing is relied on, and the owner begins
-//! anew later. What is left is bounded by time, since the owner lets marks expire ([`DirWatch::expire`]): a file that is written by
-//! another name, one that it got meanwhile or has no more, or by none (the kernel's NFS server), and one that is still being
-//! written through a shared mapping or by io_submit(2).
+//! Nothing is trusted where inotify does not report everything: network file systems, symbolic links, mount points,
+//! files with several names, unreadable directories. `/proc/thread-self/mountinfo` reports mounts. Nothing is trusted
+//! after a mount, after a move or removal of a watched directory, or after [`EVENTS_MOST`] events at once. The owner
+//! starts again later.
 //!
-//! Adding a watch visits all that the kernel knows below a directory, and closing waits for other processors: a thread of its
-//! own does both. Meanwhile a look at a name there that is new to the kernel waits, so that large directories are left out
-//! ([`DIR_BYTES_MOST`]). Absent: directories that nothing was asked for in, and more than [`DIRS_MOST`].
+//! The remaining errors are bounded in time, since the owner lets marks expire ([`DirWatch::expire`]). They concern a
+//! file written by another name that it has or had, or without a name (the kernel's NFS server). They also concern
+//! writes in progress through a shared mapping or io_submit(2).
+//!
+//! Adding a watch visits all entries that the kernel has cached below a directory. Closing waits for other CPUs. A
+//! separate thread does both. Meanwhile a lookup of an uncached name in that directory waits, so large directories are
+//! excluded ([`DIR_BYTES_MOST`]). Absent: directories without requests, and more than [`DIRS_MOST`].
 //!
 //! Source: inotify(7), statx(2), openat2(2), proc_pid_mountinfo(5).
 
@@ -40,18 +42,18 @@ use crate::pool::{Limits, Pool};
 /// Watched directories of one thread.
 #[derive(Debug)]
 pub(crate) struct DirWatch {
-    /// `None` once it is given to the thread that closes it.
+    /// `None` after it was handed to the thread that closes it.
     notify: Option<Arc<OwnedFd>>,
     mounts: OwnedFd,
-    /// By their paths below the base; empty for the base itself.
+    /// Directories by their paths below the base; the base itself has the empty path.
     dirs: HashMap<Box<[u8]>, DirState>,
-    /// Indices of stamps by the numbers of watches.
+    /// Indices of stamps by watch descriptor.
     places: HashMap<i32, u16>,
-    /// The stamp of each directory that is relied on; it changes with each event.
+    /// Stamp of each trusted directory. It changes with each event.
     stamps: Vec<u64>,
-    /// Directories that are to be watched.
+    /// Directories to be watched.
     wanted: Vec<Box<[u8]>>,
-    /// The results of the thread that adds watches, and how many directories are with it.
+    /// Results of the background thread; `pending` counts the directories that it still has.
     added: Receiver<Added>,
     sender: Sender<Added>,
     pending: usize,
@@ -60,13 +62,13 @@ pub(crate) struct DirWatch {
 /// Watched state of a directory.
 #[derive(Clone, Copy, Debug)]
 enum DirState {
-    /// It is asked for.
+    /// A watch was requested.
     Wanted,
-    /// There is a watch of this number on the directory with this identity; whether the path leads there was not looked at since.
+    /// A watch with this descriptor is on the directory with this identity. The path was not checked since.
     Added(i32, DirId),
-    /// All on the way to it is watched, too: the index of its stamp.
+    /// All directories on the path are watched, too. The value is the index of its stamp.
     Relied(u16),
-    /// It cannot be relied on.
+    /// It cannot be trusted.
     Refused,
 }
 
@@ -83,7 +85,7 @@ struct Added {
     watch: Option<(i32, DirId)>,
 }
 
-/// A state of a directory: what was seen in it is unchanged while it has this one.
+/// A state of a directory. Files checked in this state are unchanged while the directory has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark {
     pub(crate) place: u16,
@@ -91,7 +93,7 @@ pub(crate) struct Mark {
 }
 
 impl DirWatch {
-    /// Begins to watch what lies below a directory; `None` where it is on no local file system, or the kernel cannot.
+    /// Begins watching below a directory. Returns `None` on other than local file systems, or if the kernel refuses.
     pub(crate) fn begin(base: &OwnedFd) -> Option<Self> {
         if !has_all_events(base) {
             return None;
@@ -113,7 +115,7 @@ impl DirWatch {
         })
     }
 
-    /// Takes in what happened since the last call. False where nothing is known any more: then it must be dropped.
+    /// Reads the events since the last call. Returns false if nothing can be trusted any more; then it must be dropped.
     #[inline]
     pub(crate) fn update(&mut self) -> bool {
         let Some(notify) = &self.notify else {
@@ -130,7 +132,7 @@ impl DirWatch {
         }
     }
 
-    /// Reads the events that are queued; false if one makes all unknown, or there are too many.
+    /// Reads queued events. Returns false if one invalidates everything, or there are too many.
     #[cold]
     fn read_events(&mut self) -> bool {
         let Some(notify) = &self.notify else {
@@ -156,7 +158,7 @@ impl DirWatch {
         false
     }
 
-    /// Has the directories watched that were asked for, and takes those that are.
+    /// Collects the watches that were added, and submits the directories that are wanted.
     #[inline]
     pub(crate) fn exchange(&mut self, base: &OwnedFd) {
         if self.pending > 0 {
@@ -190,7 +192,7 @@ impl DirWatch {
                     .upgrade()
                     .and_then(|notify| add(&notify, &base, &dir));
                 if sender.send(Added { dir, watch }).is_err() {
-                    // The owner has given up.
+                    // The owner was dropped.
                     return;
                 }
             }
@@ -200,8 +202,8 @@ impl DirWatch {
         }
     }
 
-    /// Describes a file by a path below the base, and the state of its directory in which it is as described, if it has one name;
-    /// `None` where the path is not relied on, or leads to no file.
+    /// Describes a file by its path below the base. Returns the mark of its directory if the file has one name. Returns
+    /// `None` if the path is not trusted, or there is no regular file.
     pub(crate) fn describe(
         &mut self,
         base: &OwnedFd,
@@ -219,13 +221,13 @@ impl DirWatch {
         is_file.then(|| (meta_of(&found), (found.stx_nlink == 1).then_some(mark)))
     }
 
-    /// Nothing happened in a directory since a mark was given.
+    /// Whether a directory has had no event since `mark` was returned.
     #[inline]
     pub(crate) fn is_unchanged(&self, mark: Mark) -> bool {
         self.stamps.get(usize::from(mark.place)) == Some(&mark.stamp)
     }
 
-    /// Makes all marks old, and lets directories be tried again that were refused.
+    /// Makes all marks old. Refused directories may be tried again.
     pub(crate) fn expire(&mut self) {
         let stamp = next_stamp();
         self.stamps.fill(stamp);
@@ -233,7 +235,7 @@ impl DirWatch {
             .retain(|_, state| !matches!(state, DirState::Refused));
     }
 
-    /// The index of a directory's stamp; `None` where it is not relied on, or not yet.
+    /// Returns the index of a directory's stamp; `None` if it is not trusted, or not yet.
     fn rely_on(&mut self, base: &OwnedFd, dir: &[u8]) -> Option<u16> {
         match self.dirs.get(dir).copied() {
             Some(DirState::Relied(place)) => Some(place),
@@ -253,7 +255,8 @@ impl DirWatch {
         }
     }
 
-    /// The state of a directory that has a watch: relied on if its path leads to it, now that each change of the way is reported.
+    /// Returns the next state of a directory that has a watch. It is trusted if its path leads to it while the whole
+    /// path is watched.
     fn confirm(&mut self, base: &OwnedFd, dir: &[u8], watch: i32, id: DirId) -> DirState {
         if !dir.is_empty() {
             let parent = split(dir).0;
@@ -267,7 +270,7 @@ impl DirWatch {
                 return DirState::Refused;
             }
         }
-        // One directory may have two names: the events of a watch belong to the first of them.
+        // A directory may have two names. The events of its watch are counted for the first name only.
         let Ok(place) = u16::try_from(self.stamps.len()) else {
             return DirState::Refused;
         };
@@ -279,7 +282,7 @@ impl DirWatch {
         DirState::Relied(place)
     }
 
-    /// Asks for a directory and those on the way to it, these first; refuses one whose path is not plain, or long.
+    /// Requests watches for a directory and those on its path, top-down. Refuses a deep path, or one with `.` or `..`.
     fn want(&mut self, dir: &[u8]) {
         let (parent, name) = split(dir);
         let is_plain = dir.is_empty() || is_name(name);
@@ -308,7 +311,8 @@ impl Drop for DirWatch {
     }
 }
 
-/// Watches a directory below the base; `None` where its path has links or leads to another mount, and where the kernel refuses.
+/// Watches a directory below the base. Returns `None` if its path has links or leads to another mount, or if the kernel
+/// refuses.
 fn add(notify: &OwnedFd, base: &OwnedFd, dir: &[u8]) -> Option<(i32, DirId)> {
     let opened = match dir {
         b"" => base.try_clone().ok()?,
@@ -327,7 +331,8 @@ fn add(notify: &OwnedFd, base: &OwnedFd, dir: &[u8]) -> Option<(i32, DirId)> {
     Some((watch.ok()?, id_of(&found)))
 }
 
-/// Describes what is at a path, a link itself; `None` for nothing, for what is mounted there, and where the kernel cannot tell.
+/// Describes a path without following a link. Returns `None` if nothing is there, if it is a mount point, or if the
+/// kernel does not report mount points.
 fn look(base: &OwnedFd, path: &[u8]) -> Option<Statx> {
     let flags = AtFlags::SYMLINK_NOFOLLOW;
     let found = retry(|| rustix::fs::statx(base, path, flags, StatxFlags::BASIC_STATS)).ok()?;
@@ -364,12 +369,12 @@ fn meta_of(found: &Statx) -> Meta {
     }
 }
 
-/// Whether changes of what is on the file system are made through this kernel alone.
+/// Whether all changes of the file system go through this kernel.
 fn has_all_events(base: &OwnedFd) -> bool {
     rustix::fs::fstatfs(base).is_ok_and(|found| LOCAL.contains(&(found.f_type as u32)))
 }
 
-/// The directory of a path, empty where there is none, and the name in it.
+/// Splits a path into its directory (empty if there is none) and its last component.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|byte| *byte == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -382,13 +387,14 @@ fn is_name(component: &[u8]) -> bool {
     !matches!(component, b"" | b"." | b"..")
 }
 
-/// A stamp that no directory had before.
+/// Returns a stamp that no directory had before.
 fn next_stamp() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     NEXT.fetch_add(1, Ordering::Relaxed)
 }
 
-/// Has work done by the thread that adds and closes watches; where it cannot be started, by the caller ([`Pool::give`]).
+/// Runs work on the thread that adds and closes watches; if it cannot be started, on the calling thread
+/// ([`Pool::submit`]).
 fn in_background(work: Work) -> Result<(), Full> {
     static POOL: Pool = Pool::new();
     let limits = Limits {
@@ -407,10 +413,10 @@ fn in_background(work: Work) -> Result<(), Full> {
     })
 }
 
-/// Changes of a directory and its entries that are reported.
+/// Changes of a directory and its entries to be reported.
 ///
-/// The end of writing is one of them: who writes by io_submit(2), through a shared mapping, or by splice(2) before Linux 6.4 is
-/// reported by that alone.
+/// CLOSE_WRITE is included: it is the only report of writes by io_submit(2), through a shared mapping, or by splice(2)
+/// before Linux 6.4.
 const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::CLOSE_WRITE)
     .union(WatchFlags::ATTRIB)
@@ -420,8 +426,8 @@ const CHANGES: WatchFlags = WatchFlags::MODIFY
     .union(WatchFlags::MOVED_TO)
     .union(WatchFlags::DELETE_SELF)
     .union(WatchFlags::MOVE_SELF);
-/// Events of an entry that is a directory after which ways through it may lead elsewhere, or nowhere. One that was removed while
-/// something holds it has no event of its own until that lets go.
+/// Events of a subdirectory after which paths through it may lead elsewhere, or nowhere. A directory that was removed
+/// while it is open has no event of its own until it is closed.
 const OF_WAYS: ReadFlags = ReadFlags::ATTRIB
     .union(ReadFlags::DELETE)
     .union(ReadFlags::MOVED_FROM)
@@ -433,25 +439,26 @@ const OF_WATCHES: ReadFlags = ReadFlags::DELETE_SELF
     .union(ReadFlags::UNMOUNT)
     .union(ReadFlags::QUEUE_OVERFLOW);
 
-/// File systems that only this machine writes (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. Of an overlay the lower layers
-/// may be written beside it.
+/// File systems written by this machine only (statfs(2)): ext2 to ext4, XFS, Btrfs, F2FS, tmpfs. Overlay is excluded:
+/// its lower layers may be written directly.
 const LOCAL: [u32; 5] = [0xef53, 0x5846_5342, 0x9123_683e, 0xf2f5_2010, 0x0102_1994];
 
-/// The most directories that a thread watches: a quarter of what a user may watch by default on a small machine.
+/// Maximum number of directories that a thread watches: a quarter of a user's default limit on a small machine.
 const DIRS_MOST: usize = 2048;
-/// The largest directory that is watched, bytes: on ext4 of some 20,000 entries, which are visited in a millisecond.
+/// Size of the largest watched directory, bytes. On ext4 it has about 20,000 entries, which are visited in a
+/// millisecond.
 const DIR_BYTES_MOST: u64 = 1 << 20;
-/// As many events are too many to be taken in at once: they would hold requests up.
+/// This number of events is too many for one read: it would delay requests.
 const EVENTS_MOST: usize = 1024;
-/// The most results that are taken in at once, for the same reason.
+/// Maximum number of results collected at once, for the same reason.
 const TAKEN_MOST: usize = 256;
-/// The most directories on the way to a file: each is looked at.
+/// Maximum number of directories on the path of a file. Each one is checked.
 const DEPTH_MOST: usize = 32;
-/// Bytes of events that are read at once; the longest is 272 bytes.
+/// Size of the buffer for events, bytes. The longest event has 272 bytes.
 const READ_BYTES: usize = 8192;
-/// Pieces of work that wait, besides the one in progress.
+/// Maximum number of waiting tasks, besides the one in progress.
 const WORK_MAX: usize = 1024;
-/// By how much later than the threads that serve the thread is scheduled.
+/// Nice value of the thread, relative to serving threads.
 const NICENESS: i32 = 5;
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
-//! Open files and bytes of small files of one thread, kept; the file on disk stays the truth.
+//! Cache of open files and of the bytes of small files, one per thread. The disk remains the authority.
 //!
-//! A path that was opened before costs one `stat`: when device, inode, size, times, mode and owner
-//! are what they were, what is kept serves again with its prebuilt header values; anything else
-//! opens anew, so a replaced, truncated, re-permitted or re-linked file shows on the next request.
-//! One `stat` serves every request that had been received whole when it was made: `input_received` says that more
-//! has come in and ends its validity. So it is with paths at which there is nothing (`negative_lookups`). Where many small files are asked for,
-//! the kernel reports changes of their directories instead (`dir_watch`).
+//! A path that was opened before costs one `stat`. If device, inode, size, times, mode and owner are unchanged, the
+//! cached entry and its prebuilt header values are used. Otherwise the path is opened again. So a replaced, truncated
+//! or re-linked file, or one with other permissions, shows on the next request.
 //!
-//! Of a small file that has not changed for `SETTLED_MS` the bytes are kept in the place of a descriptor, as many as
-//! `open_files_memory` allows a thread (`kept`); a younger one is read each time from its descriptor, since a second
-//! change within the clock's tick would leave its times as they are. Writes through a shared mapping show when the
-//! kernel updates the times. A location with `open_file_cache` goes by nginx's rules instead (`open_cache`), one with
-//! `disable_symlinks` walks the path each time. Absent: directio, read-ahead, bigger-than-memory maps.
+//! One `stat` serves all requests that had been received completely before it. `input_received` ends its validity. The
+//! same holds for paths without a file (`negative_lookups`). If many small files are requested, the kernel reports
+//! changes of their directories instead (`dir_watch`).
+//!
+//! The bytes of a small file are cached in place of its descriptor once its times are `SETTLED_MS` old
+//! (`cached_files`). The limit per thread comes from `open_files_memory`. A younger file is read from its descriptor
+//! each time: a second change within one tick of the kernel's clock would leave its times unchanged. Writes through a
+//! shared mapping show when the kernel updates the times.
+//!
+//! Locations with `open_file_cache` follow nginx's rules instead (`open_cache`). With `disable_symlinks` the path is
+//! walked each time. Absent: directio, read-ahead, maps larger than memory.
 
 mod lookup;
 mod prefetch;
@@ -38,39 +41,39 @@ use super::send::read_range;
 
 pub use super::cached_files::{DESCRIPTORS_LEAST, DESCRIPTORS_MOST, DESCRIPTORS_SHARE, Limits};
 
-/// The files of one thread.
+/// Cached files of one thread.
 #[derive(Debug)]
 pub struct FileCache {
     paths: PathHash,
-    /// Files whose bytes are kept.
+    /// Files with cached bytes.
     memory: CachedFiles,
     /// Files with a descriptor, and directories.
     descriptors: CachedFiles,
     negative_lookups: NegativeLookups,
-    /// Look-ups ahead of requests; `None` where few files are kept in memory.
+    /// Prefetches for the requests of a turn; `None` while few files are cached in memory.
     prefetcher: Option<Box<Prefetcher>>,
-    /// Many requests have come together since the last sweep.
+    /// Whether a turn since the last sweep had many requests.
     has_many: bool,
     open_caches: OpenCaches,
     now_ms: u64,
     unix_ms: u64,
-    /// Counts reads of sockets.
+    /// Number of reads of sockets. A check against the disk is valid for one number.
     input_reads: u64,
     /// Bytes read since the last read of a socket, by descriptor.
     recent: Vec<(FileHandle, SharedBytes)>,
     /// Buffer for reading files before their bytes are cached.
     scratch: Vec<u8>,
-    /// Counted since the thread began.
+    /// Counters since the start of the thread.
     figures: FileFigures,
-    /// Hits and misses of them at the last sweep.
+    /// Hits and misses at the last sweep.
     swept: (u64, u64),
-    /// Hits when misses were last compared with them.
+    /// Hits at the last comparison with misses.
     compared: u64,
-    /// Of the last files that were asked for, most were not kept.
+    /// Whether most of the last lookups missed.
     mostly_missed: bool,
-    /// When there may be something to let go of again.
+    /// Time of the next sweep, monotonic milliseconds.
     sweep_ms: u64,
-    /// When the figures are next passed to the metrics, monotonic milliseconds.
+    /// Time of the next update of the metrics, monotonic milliseconds.
     publish_ms: u64,
 }
 
@@ -101,8 +104,8 @@ impl FileCache {
         }
     }
 
-    /// Applies a configuration's limits. Cached entries stay, since they are compared with the disk; those beyond them, and
-    /// every `open_file_cache`, goes in sweeps.
+    /// Applies the limits of a configuration. Cached entries stay, since they are compared with the disk. Sweeps remove
+    /// the entries above the limits, and all caches of `open_file_cache`.
     pub fn configure(&mut self, limits: Limits) {
         self.memory.set_limit(limits.memory_bytes);
         self.memory.set_watches(limits.watches);
@@ -112,29 +115,29 @@ impl FileCache {
         self.sweep_ms = 0;
     }
 
-    /// Sets the time, monotonic milliseconds, and the wall clock's, milliseconds since 1970; call it once a
-    /// turn of the loop.
+    /// Sets the monotonic time and the wall clock (since 1970), both in milliseconds. Call it once per turn of the
+    /// loop.
     pub fn set_now(&mut self, now_ms: u64, unix_ms: u64) {
         self.now_ms = now_ms;
         self.unix_ms = unix_ms;
     }
 
-    /// Something was received: what was compared with the disk before must be compared again.
+    /// Ends the validity of all checks against the disk, since bytes were received.
     pub fn input_received(&mut self) {
         self.input_reads += 1;
         self.recent.clear();
         self.negative_lookups.clear();
     }
 
-    /// When the next sweep is due, if there is something to sweep.
+    /// Returns the time of the next sweep, or `None` if there is nothing to sweep.
     #[must_use]
     pub fn sweep_due(&self) -> Option<u64> {
         let is_due = !self.is_empty() || self.memory.is_over() || self.memory.has_base();
         is_due.then_some(self.sweep_ms)
     }
 
-    /// Sets the time, and where a sweep is due closes what was not used for `UNUSED_MS` and lets go of what is beyond the
-    /// limits. Each sweep does a bounded part; where that is not all, the next is due at once.
+    /// Sets the time. If a sweep is due, closes files unused for `UNUSED_MS` and drops entries above the limits. A
+    /// sweep does a bounded part of this; if more remains, the next sweep is due at once.
     pub fn sweep(&mut self, now_ms: u64) {
         self.now_ms = now_ms;
         if now_ms < self.sweep_ms {
@@ -159,7 +162,7 @@ impl FileCache {
         }
     }
 
-    /// Passes the figures of the file cache to the metrics.
+    /// Publishes the counters of the file cache to the metrics.
     fn publish_figures(&mut self) {
         self.figures.kept = (self.descriptors.len() + self.open_caches.len()) as u64;
         let (hits, misses) = self.open_caches.lookups();
@@ -178,7 +181,7 @@ impl FileCache {
         self.open_caches.clear();
     }
 
-    /// Lets go of all that is kept.
+    /// Drops all cached files and buffers.
     pub fn relieve(&mut self) {
         self.clear();
         self.memory.clear();
@@ -187,7 +190,7 @@ impl FileCache {
         self.scratch = Vec::new();
     }
 
-    /// The number of files with a descriptor, those of `open_file_cache` not counted.
+    /// Returns the number of files with a descriptor, without those of `open_file_cache`.
     #[must_use]
     pub fn len(&self) -> usize {
         self.descriptors.len()
@@ -199,21 +202,21 @@ impl FileCache {
         self.len() == 0 && self.open_caches.is_empty()
     }
 
-    /// Memory of the cached bytes, counted in `open_files_memory`.
+    /// Returns the memory of cached files that counts towards `open_files_memory`, in bytes.
     #[must_use]
     pub fn memory_bytes(&self) -> u64 {
         self.memory.weight()
     }
 
-    /// Keeps what was opened. A small file that has settled is read and closed at once: that costs what sending it from
-    /// its descriptor does.
+    /// Caches an opened path. A settled small file is read and closed at once. Reading costs as much as sending from
+    /// the descriptor.
     fn keep(&mut self, hash: u64, path: &[u8], found: Found) -> Rc<Opened> {
         self.count_miss();
         if let Some(fd) = &found.fd
             && is_settled(&found.meta, self.unix_ms)
             && let Some(opened) = self.read_for_keeping(path, fd, &found.meta)
         {
-            // In either case the bytes are read, into memory that the processor still has from the file before.
+            // The bytes are read even if they are not admitted, into memory that is still in the CPU's cache.
             if self.memory.admits(hash, weight(path, found.meta.size)) {
                 self.keep_in_memory(hash, path.into(), &opened);
             }
@@ -230,8 +233,8 @@ impl FileCache {
         opened
     }
 
-    /// A file has not changed for long: of a small one the bytes are cached from now on, not the descriptor. They are
-    /// what `meta` describes: it was compared before this read, and a change after it gives another.
+    /// Replaces the descriptor of a settled small file with its bytes. The bytes match `meta`: `meta` was compared
+    /// before the read, and a later change would give the file other times.
     fn settle(&mut self, hash: u64, place: u32, opened: &Opened) -> Rc<Opened> {
         let mut settled = opened.clone();
         settled.settled = true;
@@ -264,12 +267,13 @@ impl FileCache {
         self.memory.insert(hash, weight, entry);
     }
 
-    /// A file that may be kept, with its bytes; `None` if it is too large, or not as long as was said.
+    /// Reads a file that may be cached. Returns `None` if it is too large, or its length is not the one in `meta`.
     fn read_for_keeping(&mut self, path: &[u8], fd: impl AsFd, meta: &Meta) -> Option<Rc<Opened>> {
         if !self.may_keep(path, meta) {
             return None;
         }
-        // What is not in the page cache is left to who sends it, since a disk may keep others waiting.
+        // Only the page cache is read, since a disk could delay other requests. Other bytes are read when they are
+        // sent.
         let read = |out: &mut Vec<u8>| page_cache::append_cached(fd, 0, meta.size, out).ok();
         Opened::with_content(*meta, &mut self.scratch, read).map(Rc::new)
     }
@@ -291,7 +295,7 @@ impl FileCache {
         open_path::open(path, &policy.symlinks).map(describe_opened)
     }
 
-    /// Makes room where descriptors have run out, and calls again.
+    /// Retries a call after closing cached descriptors, if it failed for lack of descriptors.
     fn with_room<T>(
         &mut self,
         mut call: impl FnMut(&mut Self) -> Result<T, FileError>,
@@ -306,12 +310,12 @@ impl FileCache {
     }
 }
 
-/// Memory of a file that counts in `open_files_memory`, in bytes.
+/// Returns the memory of a file that counts towards `open_files_memory`, in bytes.
 fn weight(path: &[u8], size: u64) -> u64 {
     ENTRY_BYTES + path.len() as u64 + size
 }
 
-/// Reads a small file whole; `None` if it is not small, empty, or not as long as was said.
+/// Reads a whole small file. Returns `None` if it is empty, large, not in the page cache, or not `size` bytes long.
 fn read_small(file: &FileHandle, size: u64) -> Option<SharedBytes> {
     if size == 0 || size > CONTENT_BYTES {
         return None;
@@ -322,7 +326,7 @@ fn read_small(file: &FileHandle, size: u64) -> Option<SharedBytes> {
         len: size,
     };
     let mut bytes = Vec::with_capacity(size as usize);
-    // As above.
+    // Only from the page cache, as in `read_for_keeping`.
     page_cache::append_cached(range.file.as_ref(), 0, size, &mut bytes).ok()?;
     Some(bytes.as_slice().into())
 }
@@ -384,7 +388,7 @@ impl Files for FileCache {
     }
 
     fn change(&mut self, change: &Change<'_>) -> Result<(), FileError> {
-        // What was found before is not what is found after it, by a request that came in the same read.
+        // A request from the same read as this one must see the change.
         self.input_received();
         server_base::files::apply_change(change)
     }
@@ -405,23 +409,23 @@ fn is_out_of_descriptors(error: FileError) -> bool {
     error.errno == libc::EMFILE || error.errno == libc::ENFILE
 }
 
-/// Files whose bytes are kept between two reads of sockets without having settled.
+/// Maximum number of files whose bytes are kept between two reads of sockets before they have settled.
 const RECENT_MAX: usize = 8;
 
-/// The largest file whose bytes are kept.
+/// Size of the largest file with cached bytes.
 pub const CONTENT_BYTES: u64 = 16 << 10;
 
-/// Memory of a file beside its bytes and its path, in bytes: the entry in its slot, the open file, the values of two
-/// header fields, chain, ghost, and what the allocator adds to each of three pieces.
+/// Memory of a cached file besides its bytes and path, in bytes: the entry, the open file, the values of two header
+/// fields, hash chain, ghost, and the allocator's overhead for three allocations.
 pub const ENTRY_BYTES: u64 = 384;
 
-/// Interval between updates of the metrics.
+/// Interval between updates of the metrics, milliseconds.
 const PUBLISH_MS: u64 = 1000;
-/// A kept file that was not used for this long is closed by the next sweep.
+/// Time after which an unused file is closed by the next sweep, milliseconds.
 pub const UNUSED_MS: u64 = 4_000;
-/// Time between sweeps.
+/// Time between sweeps, milliseconds.
 pub const SWEEP_MS: u64 = 1_000;
-/// Maximum number of entries of each kind freed in one sweep: closing a file takes the kernel up to a microsecond.
+/// Maximum number of entries of each kind freed in one sweep. Closing a file takes up to a microsecond of CPU time.
 pub const RELEASED_MAX: usize = 256;
 
 #[cfg(test)]

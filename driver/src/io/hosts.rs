@@ -1,6 +1,6 @@
-//! `/etc/hosts`: the addresses of hosts that the system knows without asking anybody.
+//! `/etc/hosts`: addresses of hosts that need no query.
 //!
-//! Absent: names of addresses.
+//! Absent: reverse lookups.
 //!
 //! Source: hosts(5); RFC 6761, section 6.3 (`localhost`).
 
@@ -14,7 +14,7 @@ use super::resolv_conf::lines;
 pub struct Hosts(HashMap<String, Vec<IpAddr>>);
 
 impl Hosts {
-    /// Reads the text; of a host with several lines all addresses count.
+    /// Parses the text. A host on several lines has the addresses of all of them.
     pub fn parse(text: &[u8]) -> Self {
         let mut hosts = Self::default();
         for line in lines(text) {
@@ -33,7 +33,7 @@ impl Hosts {
         hosts
     }
 
-    /// The addresses of a host. `localhost` and what is below it are this machine, written or not.
+    /// Returns the addresses of a host. `localhost` and its subdomains are loopback, with or without a line.
     pub fn addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
         let name = name.strip_suffix('.').unwrap_or(name).to_ascii_lowercase();
         if let Some(known) = self.0.get(&name) {

@@ -1,7 +1,7 @@
-//! A map from paths to values that knows which were used least recently.
+//! A map from paths to values that knows the least recently used one.
 //!
-//! Values sit in slots that are linked in the order of use; looking up, inserting and taking the
-//! oldest cost no search. Slots are reused, so a full map allocates only for new paths.
+//! Values are stored in slots linked in the order of use. Lookup, insertion and removal of the oldest value need no
+//! search. Slots are reused, so a full map allocates only for new paths.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -40,7 +40,7 @@ impl<V> Lru<V> {
         self.places.len()
     }
 
-    /// The value of `path`, which becomes the newest.
+    /// Returns the value of `path` and makes it the newest.
     pub(crate) fn get(&mut self, path: &[u8]) -> Option<&mut V> {
         let place = *self.places.get(path)?;
         if self.newest != place {
@@ -50,7 +50,7 @@ impl<V> Lru<V> {
         self.slots[place].value.as_mut()
     }
 
-    /// Puts `value` in as the newest, in place of what `path` had.
+    /// Inserts `value` as the newest, and replaces an existing value of `path`.
     pub(crate) fn insert(&mut self, path: &[u8], value: V) {
         if let Some(old) = self.get(path) {
             *old = value;
@@ -81,7 +81,7 @@ impl<V> Lru<V> {
         self.slots[place].value.take()
     }
 
-    /// The value that was not used for longest.
+    /// Returns the least recently used value.
     pub(crate) fn oldest(&self) -> Option<&V> {
         self.slots.get(self.oldest)?.value.as_ref()
     }
@@ -114,8 +114,8 @@ impl<V> Lru<V> {
     }
 }
 
-/// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients cannot choose them
-/// freely; targets, which they choose, lead to guesses alone (`prefetch`).
+/// Hashes paths a word at a time, from a random seed. Only paths of existing files are cached, so clients cannot choose
+/// the keys freely. Targets, which clients choose, only lead to guesses (`prefetch`).
 #[derive(Debug, Clone)]
 pub(crate) struct PathHash(u64);
 
@@ -136,15 +136,15 @@ impl BuildHasher for PathHash {
 pub(crate) struct PathHasher(u64);
 
 impl PathHasher {
-    /// Mixes a word in, by a product of 128 bits whose halves are folded. Each bit of a word reaches bits on either side of it, so
-    /// that the next word, a character later, does not undo the difference.
+    /// Mixes a word in: folds the halves of a 128-bit product. Each bit of the word affects bits on both sides of it,
+    /// so the next word does not cancel the difference.
     fn mix(&mut self, word: u64) {
         let product = u128::from(self.0 ^ word) * FACTOR;
         self.0 = (product >> 64) as u64 ^ product as u64;
     }
 }
 
-/// An odd number whose bits have no order: 2^64 divided by the golden ratio.
+/// An odd number with irregular bits: 2^64 divided by the golden ratio.
 const FACTOR: u128 = 0x9e37_79b9_7f4a_7c15;
 
 impl Hasher for PathHasher {
@@ -167,7 +167,7 @@ impl Hasher for PathHasher {
     }
 }
 
-/// No slot has this place.
+/// Stands for no slot.
 const NONE: usize = usize::MAX;
 
 #[cfg(test)]
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(lru.oldest(), Some(&5));
     }
 
-    /// Digits that lie at the end of one word of eight bytes and at the beginning of the next.
+    /// The digits are at the end of one eight-byte word and at the start of the next.
     #[test]
     fn paths_that_differ_in_digits_have_different_hashes() {
         let hash = PathHash::new();

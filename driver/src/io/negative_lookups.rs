@@ -1,27 +1,27 @@
-//! Paths that were looked for and are not there, until more is read from a socket.
+//! Negative lookups: paths that were missing, valid until more is read from a socket.
 //!
-//! One look serves every request that had been received when it was made, also where it finds nothing: the compressed form
-//! that `gzip_static` looks for, the file that `try_files` looks for and the handler again. A look in vain costs one
-//! system call, as one at a kept file does, so that nothing is won by keeping it for longer.
+//! One failed lookup serves all requests received before it. `gzip_static` looks for the compressed form, `try_files`
+//! for the file, and the handler opens the path again. A failed lookup costs one system call, like the check of a
+//! cached file. So a longer lifetime would gain nothing.
 
 use server_base::files::FileError;
 
-/// The paths, a few.
+/// A few missing paths.
 #[derive(Debug, Default)]
 pub(crate) struct NegativeLookups {
-    /// The first `used` of them are valid; the others are memory for the next ones.
+    /// The first `used` elements are valid. The others are spare memory.
     paths: Vec<(Vec<u8>, FileError)>,
     used: usize,
 }
 
 impl NegativeLookups {
-    /// Forgets all of them.
+    /// Forgets all paths.
     #[inline]
     pub(crate) fn clear(&mut self) {
         self.used = 0;
     }
 
-    /// Returns the reason why there is nothing at a path, as failure of a call.
+    /// Returns the recorded error of a missing path, as an error of `call`.
     #[inline]
     pub(crate) fn find(&self, path: &[u8], call: &'static str) -> Option<FileError> {
         let mut known = self.paths[..self.used].iter();
@@ -29,7 +29,7 @@ impl NegativeLookups {
         Some(FileError { call, ..*error })
     }
 
-    /// Remembers that there is nothing at a path, if that is what the error says.
+    /// Records a path if `error` means that it is missing. Ignores it if the table is full.
     pub(crate) fn record(&mut self, path: &[u8], error: FileError) {
         if !error.is_missing() || self.used == NEGATIVE_LOOKUPS_MAX {
             return;
@@ -46,7 +46,7 @@ impl NegativeLookups {
     }
 }
 
-/// Most paths between two reads of sockets.
+/// Maximum number of paths between two reads of sockets.
 pub(crate) const NEGATIVE_LOOKUPS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,10 +1,9 @@
 //! `open_file_cache`: descriptors and errors that are trusted for a while, by nginx's rules.
 //!
-//! An element is taken as it is for `valid`, then checked again; with the same inode its descriptor
-//! stays and only size and times are renewed. It goes when it was not used for `inactive`, or as the
-//! least recently used when there are `max`. Below `min_uses` its descriptor lives only as long as
-//! the requests that use it. Each pair of `max` and `inactive` is a cache of its own.
-//! Source: nginx documentation, `ngx_http_core_module`, `open_file_cache`.
+//! An element is used unchecked for `valid`, then checked again. If the inode is the same, its descriptor stays; only
+//! size and times are updated. An element is removed if it was unused for `inactive`, or as the least recently used one
+//! of `max`. Below `min_uses`, its descriptor lives only as long as the requests that use it. Each pair of `max` and
+//! `inactive` has its own cache. Source: nginx documentation, `ngx_http_core_module`, `open_file_cache`.
 
 use std::rc::{Rc, Weak};
 
@@ -17,9 +16,9 @@ use super::open_path::{self, describe_opened};
 #[derive(Debug)]
 pub(crate) struct OpenCaches {
     caches: Vec<Cache>,
-    /// Caches of configurations before, which go piece by piece.
+    /// Caches of earlier configurations, removed in parts.
     draining: Vec<Cache>,
-    /// Elements that were taken as they are, and those that had to be looked at or made.
+    /// Number of elements used unchecked, and of those checked or made.
     lookups: (u64, u64),
 }
 
@@ -28,7 +27,7 @@ struct Cache {
     max: usize,
     inactive_ms: u64,
     elements: Lru<Element>,
-    /// The last element asked for was taken as it is.
+    /// The last lookup used an element unchecked.
     hit: bool,
 }
 
@@ -76,19 +75,19 @@ impl OpenCaches {
         result
     }
 
-    /// Elements asked for that were taken as they are, and those that were not.
+    /// Returns the numbers of lookups that used an element unchecked, and of the others.
     pub(crate) fn lookups(&self) -> (u64, u64) {
         self.lookups
     }
 
-    /// Elements of all caches.
+    /// Returns the number of elements of all caches.
     pub(crate) fn len(&self) -> usize {
         let caches = self.caches.iter().chain(&self.draining);
         caches.map(|cache| cache.elements.len()).sum()
     }
 
-    /// Drops elements unused for their time, and some of earlier configurations; returns true if more of those
-    /// are left.
+    /// Drops expired elements, and at most `most` elements of earlier configurations. Returns true if some of the
+    /// latter remain.
     pub(crate) fn sweep(&mut self, now_ms: u64, most: usize) -> bool {
         for cache in &mut self.caches {
             cache.expire(now_ms, usize::MAX);
@@ -109,7 +108,7 @@ impl OpenCaches {
         self.caches.is_empty() && self.draining.is_empty()
     }
 
-    /// Begins anew under another configuration, as nginx's next worker does.
+    /// Starts with empty caches for a new configuration, as nginx's next worker does.
     pub(crate) fn retire(&mut self) {
         self.draining.append(&mut self.caches);
     }
@@ -209,7 +208,7 @@ impl Element {
 
 impl State {
     fn holding(opened: &Rc<Opened>, uses: u32, min_uses: u32) -> Self {
-        // A directory holds no descriptor that could be given back.
+        // A directory holds no descriptor to release.
         if uses >= min_uses || opened.file.is_none() {
             Self::Kept(Rc::clone(opened))
         } else {
@@ -218,7 +217,7 @@ impl State {
     }
 }
 
-/// Keeps the known descriptor when the path still leads to its inode, else opens anew.
+/// Keeps the known descriptor if the path still leads to its inode. Otherwise opens the path again.
 fn check_again(
     path: &[u8],
     symlinks: &Symlinks,
@@ -241,5 +240,5 @@ fn check_again(
     open_path::open(path, symlinks).map(describe_opened)
 }
 
-/// nginx drops one or two expired elements a request.
+/// Maximum number of expired elements dropped per request; nginx drops one or two.
 const EXPIRED_PER_OPEN: usize = 2;

@@ -1,9 +1,8 @@
 //! Opening and describing one path, with and without symbolic links.
 //!
-//! With `disable_symlinks` the path is walked component by component, each opened relative to the
-//! one before, so that no component can be swapped between the check and the use. A directory that
-//! is a link then fails with ENOTDIR and a file that is one with ELOOP, as in nginx on Linux.
-//! Source: nginx documentation, `disable_symlinks`; openat(2).
+//! With `disable_symlinks` the path is walked by component. Each component is opened relative to the one before, so
+//! none can be swapped between check and use. A link to a directory fails with ENOTDIR, a link to a file with ELOOP, as
+//! in nginx on Linux. Source: nginx documentation, `disable_symlinks`; openat(2).
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::rc::Rc;
@@ -13,14 +12,14 @@ use rustix::io::Errno;
 use server_base::files::{FileError, Meta, Opened, SymlinkMode, Symlinks};
 use sys::retry;
 
-/// A path that was opened, and what fstat says of it.
+/// An opened path, and its metadata from fstat(2).
 pub(crate) struct Found {
     /// The descriptor; `None` for a directory.
     pub(crate) fd: Option<OwnedFd>,
     pub(crate) meta: Meta,
 }
 
-/// The result of a look at a path.
+/// Converts the result of stat(2).
 pub(crate) fn meta_of(stat: &Stat) -> Meta {
     let file_type = FileType::from_raw_mode(stat.st_mode);
     Meta {
@@ -39,14 +38,14 @@ pub(crate) fn meta_of(stat: &Stat) -> Meta {
     }
 }
 
-/// Whether a file's last change is long enough ago for any later one to show in its times.
+/// Whether a file's last change is old enough that any later change alters its times.
 pub(crate) fn is_settled(meta: &Meta, unix_ms: u64) -> bool {
     let newest_s = meta.mtime_s.max(meta.ctime_s);
     u64::try_from(newest_s)
         .is_ok_and(|s| s.saturating_mul(1000).saturating_add(SETTLED_MS) <= unix_ms)
 }
 
-/// Adds the values of header fields to a path that was opened.
+/// Adds prebuilt header values to an opened path.
 pub(crate) fn describe_opened(found: Found) -> Rc<Opened> {
     Rc::new(Opened::new(found.fd.map(Rc::new), found.meta))
 }
@@ -56,12 +55,12 @@ pub(crate) fn open(path: &[u8], symlinks: &Symlinks) -> Result<Found, FileError>
     describe_fd(open_fd(path, symlinks)?)
 }
 
-/// Opens what is at `path`, links followed, from an open directory.
+/// Opens `path` for reading relative to an open directory, following links.
 pub(crate) fn open_below(dir: impl AsFd, path: &[u8]) -> Result<OwnedFd, FileError> {
     open_file_at(dir.as_fd(), path, READ).map_err(failed("open()"))
 }
 
-/// Describes what was opened.
+/// Describes an open descriptor.
 pub(crate) fn describe_fd(fd: OwnedFd) -> Result<Found, FileError> {
     let stat = rustix::fs::fstat(&fd).map_err(failed("fstat()"))?;
     let meta = meta_of(&stat);
@@ -69,7 +68,7 @@ pub(crate) fn describe_fd(fd: OwnedFd) -> Result<Found, FileError> {
     Ok(Found { fd, meta })
 }
 
-/// Describes `path`; `call` names the failure.
+/// Describes `path`; `call` is the name used in an error.
 pub(crate) fn describe(
     path: &[u8],
     symlinks: &Symlinks,
@@ -81,13 +80,13 @@ pub(crate) fn describe(
     describe_followed(path, call)
 }
 
-/// Describes `path`, links followed.
+/// Describes `path`, following links.
 pub(crate) fn describe_followed(path: &[u8], call: &'static str) -> Result<Meta, FileError> {
     let stat = retry(|| rustix::fs::stat(path)).map_err(failed(call))?;
     Ok(meta_of(&stat))
 }
 
-/// Opens `path` for reading, links followed.
+/// Opens `path` for reading, following links.
 #[inline]
 pub(crate) fn open_followed(path: &[u8]) -> Result<OwnedFd, FileError> {
     retry(|| rustix::fs::open(path, READ, Mode::empty())).map_err(failed("open()"))
@@ -110,7 +109,7 @@ fn walk(path: &[u8], from: usize, open_at: OpenAt) -> Result<OwnedFd, FileError>
     while let Some(name) = names.next() {
         let here = at.as_ref().map_or(CWD, AsFd::as_fd);
         if names.peek().is_none() {
-            // A slash at the end asks for the directory itself.
+            // A trailing slash means the directory itself.
             let fd = match name {
                 b"" => open_file_at(here, b".", READ),
                 name => open_at(here, name, READ),
@@ -127,7 +126,7 @@ fn walk(path: &[u8], from: usize, open_at: OpenAt) -> Result<OwnedFd, FileError>
     })
 }
 
-/// Where the walk starts, and what is left to walk.
+/// Returns the directory where the walk starts, and the rest of the path.
 fn start_of(path: &[u8], from: usize) -> Result<(Option<OwnedFd>, &[u8]), FileError> {
     if from > 0 && path.get(from) == Some(&b'/') {
         let fd = retry(|| rustix::fs::open(&path[..from], SEARCH, Mode::empty()))
@@ -152,8 +151,8 @@ fn open_no_link(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedF
     open_file_at(at, name, flags | OFlags::NOFOLLOW)
 }
 
-/// Opens through a link and compares the owners of the link and of what was opened. They are
-/// compared even when the name is no link now, because it may have been one when it was opened.
+/// Opens through a link, and compares the owners of the link and of the opened file. They are compared even if the name
+/// is no link now, because it may have been one at the open.
 fn open_same_owner(at: BorrowedFd<'_>, name: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let fd = open_file_at(at, name, flags)?;
     let link = rustix::fs::statat(at, name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -180,7 +179,8 @@ fn nanoseconds(value: impl TryInto<u32>) -> u32 {
 const READ: OFlags = OFlags::RDONLY
     .union(OFlags::NONBLOCK)
     .union(OFlags::CLOEXEC);
-/// To look things up in a directory from its descriptor.
+/// For lookups relative to the descriptor of a directory.
 pub(crate) const SEARCH: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
-/// Age from which a file's times tell every further change, also on file systems that count whole seconds.
+/// Age from which on every further change alters a file's times, even on file systems with a resolution of a second.
+/// Milliseconds.
 pub(crate) const SETTLED_MS: u64 = 3000;

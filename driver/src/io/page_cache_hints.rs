@@ -1,8 +1,8 @@
-//! Files recently seen in the page cache, so that popular files are not checked each time.
+//! Pieces of files that were recently in the page cache, so that popular files are not checked each time.
 //!
-//! A look at the pages of a piece costs a twentieth of sending 100 KB, and pages that were used a moment ago are the last to
-//! be dropped. A piece that is found in memory counts as being there for [`HINT_MS`]. Where it is not, or another file has
-//! got the place of one that was closed, the send waits for the disk as it would without a look.
+//! A check of a piece's pages costs a twentieth of sending 100 KB. Recently used pages are the last to be evicted. So a
+//! piece found in memory counts as cached for [`HINT_MS`]. If it is evicted, or another file has the address of a
+//! closed one, the send waits for the disk, as it would without a check.
 
 use std::rc::Rc;
 
@@ -10,13 +10,13 @@ use engines::http::FileRange;
 
 use super::read_pool::LOOK_BYTES_MAX;
 
-/// Pieces of files that were in memory; the latest of each place.
+/// The latest cached piece for each hash value.
 #[derive(Debug)]
 pub struct PageCacheHints([Piece; HINTS_MAX]);
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Piece {
-    /// Where the descriptor lies, which is not looked at.
+    /// Address of the descriptor. It is only compared, never dereferenced.
     file: usize,
     offset: u64,
     len: u64,
@@ -24,7 +24,7 @@ struct Piece {
 }
 
 impl PageCacheHints {
-    /// Returns how many of the first bytes of `range` were in memory a moment ago, 0 where that is not known.
+    /// Returns how many of the first bytes of `range` were recently cached; 0 if unknown.
     #[must_use]
     pub fn cached_bytes(&self, range: &FileRange, now_ms: u64) -> u64 {
         let (file, place) = place(range);
@@ -35,7 +35,7 @@ impl PageCacheHints {
         (piece.offset + piece.len).saturating_sub(range.offset)
     }
 
-    /// Notes that the first `len` bytes of `range` are in memory.
+    /// Records that the first `len` bytes of `range` are cached.
     pub fn record(&mut self, range: &FileRange, len: u64, now_ms: u64) {
         let (file, place) = place(range);
         self.0[place] = Piece {
@@ -55,14 +55,14 @@ impl Default for PageCacheHints {
 
 fn place(range: &FileRange) -> (usize, usize) {
     let file = Rc::as_ptr(&range.file).addr();
-    // Descriptors are allocations of some 32 bytes; what is left of a piece is mostly in the same block as its begin.
+    // Descriptors are allocations of about 32 bytes. The rest of a piece is mostly in the same block as its start.
     let mixed = (file >> 5) ^ (range.offset / LOOK_BYTES_MAX) as usize;
     (file, mixed % HINTS_MAX)
 }
 
-/// Pieces that are known.
+/// Number of recorded pieces.
 const HINTS_MAX: usize = 64;
-/// For how long what was in memory counts as being there.
+/// Lifetime of a record, milliseconds.
 const HINT_MS: u64 = 100;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Memory of kept files, asked for before the requests for them are answered.
+//! Prefetches the memory of cached files before their requests are answered.
 //!
-//! Of many kept files no cache of the processor has the next one, and each step to it waits for memory: its slot, what is
-//! known of it, its bytes. All requests that were read in a turn are known before the first of them is answered: a table
-//! leads from the target of a request to the place of the file that was opened for it last time, and the memory of many is
-//! asked for at once. That place is a guess: a wrong one costs time and changes no response.
+//! If many files are cached, the next one is not in the CPU's cache. Each step to it waits for memory: slot, entry,
+//! bytes. All requests of a turn are known before the first one is answered. A table maps the target of a request to
+//! the slot of the file opened for it last time, and many slots are prefetched together. The slot is a guess: a wrong
+//! one costs time and changes no response.
 //!
-//! Absent: files with a descriptor, and requests that are alone in their turn.
+//! Absent: files with a descriptor, and a request that is alone in its turn.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -16,26 +16,26 @@ use sys::prefetch::{prefetch, prefetch_bytes};
 use super::cached_files::Entry;
 use super::lru::PathHash;
 
-/// Places of files by target, and the requests of a turn.
+/// Slots of files by request target, and the requests of a turn.
 #[derive(Debug)]
 pub(crate) struct Prefetcher {
     hash: PathHash,
-    /// Files that were opened for targets of which the lower bits of the hash are the index, the one noted last in front.
+    /// Files opened for targets, indexed by the lower bits of the target's hash; in each set, the most recent is first.
     sets: Box<[[Slot; WAYS]]>,
-    /// The requests of a turn in the order in which they are answered.
+    /// The requests of a turn, in order of their responses.
     requests: Vec<Guess>,
-    /// Of how many of them memory was asked for.
+    /// Number of requests whose memory was prefetched.
     prefetched: usize,
-    /// How many were begun to be answered.
+    /// Number of requests whose response has begun.
     begun: usize,
 }
 
-/// One more than the place of a file, and above that the tag of the target that it was opened for; 0 for none.
+/// Slot number of a file plus one, and above it the tag of the target; 0 for an empty slot.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Slot(u32);
 
 impl Slot {
-    /// `None` for a place that has not so few bits.
+    /// Returns `None` if `place` does not fit into [`PLACE_BITS`].
     fn new(tag: u32, place: u32) -> Option<Self> {
         let number = place.checked_add(1)?;
         (number >> PLACE_BITS == 0).then_some(Self(tag << PLACE_BITS | number))
@@ -45,13 +45,13 @@ impl Slot {
         self.0 >> PLACE_BITS == tag
     }
 
-    /// [`NO_PLACE`] for none.
+    /// Returns [`NO_PLACE`] if it is empty.
     fn place(self) -> u32 {
         (self.0 & ((1 << PLACE_BITS) - 1)).wrapping_sub(1)
     }
 }
 
-/// A request, and the file that it is probably for.
+/// A request and the file that it probably needs.
 #[derive(Clone, Copy, Debug)]
 struct Guess {
     /// Index of the target's set.
@@ -62,7 +62,7 @@ struct Guess {
 }
 
 impl Prefetcher {
-    /// A table for files that weigh `limit_bytes` together.
+    /// Makes a table for cached files of `limit_bytes` in total.
     pub(crate) fn new(limit_bytes: u64) -> Self {
         let sets = (limit_bytes / BYTES_A_SET).clamp(SETS_LEAST, SETS_MOST);
         let sets = (sets as usize).next_power_of_two();
@@ -75,7 +75,7 @@ impl Prefetcher {
         }
     }
 
-    /// A hash of the target without its query, and of the host.
+    /// Hashes the host and the target without its query.
     #[inline]
     fn hash(&self, head: &RequestHead) -> u64 {
         let target = head.bytes(head.target);
@@ -86,7 +86,7 @@ impl Prefetcher {
         hasher.finish()
     }
 
-    /// Adds a request that was read; `None` for a connection of which none is known.
+    /// Adds a request of this turn; `None` for a connection without a request head.
     #[inline]
     pub(crate) fn expect(&mut self, head: Option<&RequestHead>) {
         let hash = head.map_or(0, |head| self.hash(head));
@@ -99,8 +99,8 @@ impl Prefetcher {
         });
     }
 
-    /// Asks for memory that the next `count` requests need, a step for all of them before the next one: so the waits for one
-    /// step pass together.
+    /// Prefetches memory for the next `count` requests. Each step is done for all of them before the next step, so that
+    /// their waits for memory overlap.
     pub(crate) fn prefetch_requests(&mut self, count: usize, entries: &S3Fifo<Entry>) {
         let end = self.requests.len().min(self.begun + count);
         let Some(requests) = self.requests.get_mut(self.prefetched..end) else {
@@ -127,7 +127,7 @@ impl Prefetcher {
         }
     }
 
-    /// Returns the place that the next request probably needs, and asks for the bytes of the one after it.
+    /// Returns the slot that the next request probably needs. Prefetches the bytes of the request after it.
     #[inline]
     pub(crate) fn begin(&mut self, entries: &S3Fifo<Entry>) -> u32 {
         let next = self.requests.get(self.begun + 1);
@@ -139,7 +139,7 @@ impl Prefetcher {
         place.unwrap_or(NO_PLACE)
     }
 
-    /// Notes the place of the file that was opened for the request begun last.
+    /// Records the slot of the file that was opened for the current request.
     #[inline]
     pub(crate) fn record(&mut self, place: u32) {
         let request = self.begun.checked_sub(1).and_then(|n| self.requests.get(n));
@@ -154,13 +154,13 @@ impl Prefetcher {
         }
     }
 
-    /// The number of requests of this turn.
+    /// Returns the number of requests of this turn.
     #[inline]
     pub(crate) fn requests(&self) -> usize {
         self.requests.len()
     }
 
-    /// The turn is over.
+    /// Ends the turn.
     #[inline]
     pub(crate) fn end(&mut self) {
         self.requests.clear();
@@ -168,28 +168,26 @@ impl Prefetcher {
     }
 }
 
-/// No file has this place.
+/// Stands for no slot.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
 
-/// The number of files kept in memory from which requests are looked up ahead: the memory of fewer stays in the processor's
-/// cache.
+/// Number of cached files from which on requests are prefetched. The memory of fewer files stays in the CPU's cache.
 pub(crate) const PREFETCHED_FROM: usize = 512;
 
-/// Files of a set: two targets that are asked for by turns do not forget each other.
+/// Slots per set: two targets requested in turns do not evict each other.
 const WAYS: usize = 2;
-/// Bits of a file's place in the table; the others are of the target's hash.
+/// Bits of a slot number in the table. The other bits are the tag.
 const PLACE_BITS: u32 = 22;
-/// Bytes of kept files for each set of the table, which makes the table 0.8 % of `open_files_memory`: of a larger one, the processor
-/// knows fewer pages.
+/// Cached bytes per set. The table takes 0.8 % of `open_files_memory`; a larger one would cause more TLB misses.
 const BYTES_A_SET: u64 = 1 << 10;
-/// The least and the most sets of the table; each takes eight bytes.
+/// Minimum and maximum number of sets; each takes eight bytes.
 const SETS_LEAST: u64 = 1 << 9;
 /// See [`SETS_LEAST`].
 const SETS_MOST: u64 = 1 << 20;
 
-/// The most bytes of a file's path, and of its header fields, that are asked for when it is looked up.
+/// Maximum number of prefetched bytes of a file's path, and of its header fields.
 const PREFETCHED_BYTES: usize = 64;
-/// The most bytes that are asked for while the request before is answered.
+/// Maximum number of bytes prefetched while the previous request is answered.
 const NEXT_BYTES: usize = 4 << 10;
 
 #[cfg(test)]

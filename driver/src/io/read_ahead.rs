@@ -1,11 +1,11 @@
-//! Read-ahead of the files that one connection sends: the piece being sent, and the next one.
+//! Read-ahead for the files that one connection sends: the piece being sent, and the next one.
 //!
-//! A file of which a piece was missing is read by a pool from there on, also where its pages are in memory: the pool passes
-//! over each piece before it is sent. So no page of it is left on which the kernel would begin to read ahead, for which the
-//! sending thread would wait while the disk has much to do. [`ReadAhead::step`] says after each write what is to be done.
+//! If a piece of a file was missing, a pool reads the file from there on, including cached pages. It reads each piece
+//! before it is sent. Otherwise the kernel would start its own read-ahead at some page, and the sending thread would
+//! wait for a busy disk. [`ReadAhead::step`] returns the next step after each write.
 //!
-//! The next piece is read once the client has taken something of the last, so at most [`FETCH_BYTES`] lie ahead of that
-//! piece, and nothing is read for a client that takes nothing. Absent: the reads (`read_pool`), files that are in memory.
+//! The next piece is read once the client has taken part of the last one. So at most [`FETCH_BYTES`] are read ahead of
+//! that piece, and nothing is read for a stalled client. Absent: the reads (`read_pool`), and cached files.
 
 use std::rc::Rc;
 
@@ -13,75 +13,75 @@ use engines::http::FileRange;
 
 use super::read_pool::Fetch;
 
-/// The files of a connection that pools read.
+/// Files of one connection that a pool reads.
 #[derive(Debug, Default)]
 pub struct ReadAhead {
-    /// The latest is the last.
+    /// In order of their first read; the latest is the last.
     parts: Vec<Part>,
-    /// Since when nothing is written until a read is done, milliseconds.
+    /// Start of the current pause of writes for a read, monotonic milliseconds.
     paused_ms: Option<u64>,
 }
 
-/// A part of a file, read from its begin on.
+/// A part of a file, read from its first byte on.
 #[derive(Debug)]
 struct Part {
     /// The piece that was read.
     read: FileRange,
-    /// Where the last read began for which the client had to wait.
+    /// Offset of the last read that the client had to wait for.
     awaited: u64,
-    /// The piece being read behind it.
+    /// The read in progress after `read`.
     next: Option<Fetch>,
 }
 
 /// Next step after a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// Nothing: more can be sent when the socket has room.
+    /// Nothing to do. More can be sent when the socket has room.
     Send,
-    /// The next bytes are being read.
+    /// Wait: the next bytes are being read.
     Wait,
-    /// The next bytes have to be read.
+    /// Read the next bytes.
     Read,
-    /// The next bytes were read for this very place and are missing again.
+    /// The next bytes were read for this offset and are missing again.
     ReadHere,
-    /// The bytes from here on are to be read while those before them are sent.
+    /// Read the bytes from this offset on, while those before it are sent.
     ReadAhead(u64),
 }
 
 impl ReadAhead {
-    /// Returns how many of the first bytes of `range` a pool has read; `None` where no pool reads there.
+    /// Returns how many of the first bytes of `range` a pool has read; `None` if no pool reads there.
     #[must_use]
     pub fn read_bytes(&self, range: &FileRange) -> Option<u64> {
         let part = self.parts.iter().find(|part| part.holds(range));
         part.map(|part| part.end() - range.offset)
     }
 
-    /// Notes that nothing is written until a read is done.
+    /// Records that writes pause until a read is done.
     pub fn pause(&mut self, now_ms: u64) {
         self.paused_ms.get_or_insert(now_ms);
     }
 
-    /// Since when nothing is written because a read is not done.
+    /// Returns the start of the current pause, or `None`.
     #[must_use]
     pub fn paused_ms(&self) -> Option<u64> {
         self.paused_ms
     }
 
-    /// Ends the pause; false if there was none: what was read is for later, and the socket may be full.
+    /// Ends the pause. Returns false if there was none: the read was for later, and the socket may be full.
     pub fn resume(&mut self) -> bool {
         self.take_done();
         self.paused_ms.take().is_some()
     }
 
-    /// Counts reads that are done to what may be sent.
+    /// Adds finished reads to the bytes that may be sent.
     pub fn take_done(&mut self) {
         for part in &mut self.parts {
             part.take_done();
         }
     }
 
-    /// Returns the next step after a write that ended before `range`; `at_missing`: at missing bytes, not because the
-    /// socket is full or has taken enough. One read fetches `piece_bytes`.
+    /// Returns the next step after a write that ended before `range`. `at_missing`: it ended at missing bytes, not
+    /// because the socket was full or had taken enough. One read fetches `piece_bytes`.
     pub fn step(&mut self, range: &FileRange, at_missing: bool, piece_bytes: u64) -> Step {
         let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) else {
             return match at_missing {
@@ -111,7 +111,7 @@ impl ReadAhead {
         Step::Send
     }
 
-    /// Notes that the first bytes of `range` are being read, and that the client waits for them.
+    /// Records that the first bytes of `range` are being read, and that the client waits for them.
     pub fn await_read(&mut self, range: &FileRange, fetch: Fetch) {
         match self.parts.iter_mut().find(|part| part.holds(range)) {
             Some(part) => {
@@ -135,7 +135,7 @@ impl ReadAhead {
         }
     }
 
-    /// Notes that the bytes behind those that were read are being read as well, as [`Step::ReadAhead`] said of `range`.
+    /// Records the read of the bytes after the finished ones, as requested by [`Step::ReadAhead`].
     pub fn read_on(&mut self, range: &FileRange, fetch: Fetch) {
         if let Some(part) = self.parts.iter_mut().find(|part| part.holds(range)) {
             part.next = Some(fetch);
@@ -148,7 +148,7 @@ impl Part {
         self.read.offset + self.read.len
     }
 
-    /// Whether `range` begins in what was read, or right behind it.
+    /// Whether `range` begins in the bytes that were read, or directly after them.
     fn holds(&self, range: &FileRange) -> bool {
         Rc::ptr_eq(&self.read.file, &range.file)
             && (self.read.offset..=self.end()).contains(&range.offset)
@@ -161,7 +161,7 @@ impl Part {
     }
 }
 
-/// Parts of files that a connection's streams are sent from at a time; of more the oldest begins anew.
+/// Maximum number of parts that a connection reads at a time. If there are more, the oldest part starts again.
 const PARTS_MAX: usize = 16;
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
-//! Threads that bring pages of files into the page cache, so that a thread that serves does not wait for a disk.
+//! Threads that read file pages into the page cache, so that serving threads do not wait for a disk.
 //!
-//! A serving thread sends cached data. Where a piece is missing it has a pool [`fetch`] it and goes on with
-//! other connections; the connection is woken when the piece is there, and sends it from the cache. Pools are of the
-//! process and known by the names of `thread_pool`; their threads are started when there is work.
+//! A serving thread sends cached data. If a piece is missing, it submits a [`fetch`] to a pool and continues with other
+//! connections. When the piece is read, the connection is woken and sends it from the cache. Pools belong to the
+//! process, have the names of `thread_pool`, and start their threads on demand.
 //!
-//! Absent: reading what is cached, which never waits, and ending a read in progress.
+//! Absent: reading cached data, which never waits, and cancelling a read in progress.
 //!
 //! Source: nginx documentation, `aio`, `thread_pool`.
 
@@ -20,24 +20,24 @@ use sys::{page_cache, schedule};
 
 use crate::pool::{Limits, Pool};
 
-/// A piece of a file that a pool reads, or has read.
+/// A piece of a file that a pool reads or has read.
 #[derive(Debug)]
 pub struct Fetch {
     len: u64,
     done: Arc<AtomicBool>,
 }
 
-/// Reason why a read is not begun.
+/// Reason for not starting a read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refused {
-    /// As many tasks wait as `max_queue` of the pool allows.
+    /// The pool's queue has reached `max_queue`.
     Full,
-    /// There are no descriptors.
+    /// No descriptor is available.
     NoDescriptor,
 }
 
 impl Fetch {
-    /// Whether the piece was read, or could not be.
+    /// Whether the read has finished or failed.
     #[must_use]
     pub fn is_done(&self) -> bool {
         self.done.load(Ordering::Acquire)
@@ -55,18 +55,18 @@ impl Fetch {
         self.len == 0
     }
 
-    /// A fetch of `len` bytes whose end the caller notes in `done`.
+    /// Makes a fetch of `len` bytes. The caller sets `done` at its end.
     #[must_use]
     pub fn new(len: u64, done: Arc<AtomicBool>) -> Self {
         Self { len, done }
     }
 }
 
-/// Has the first bytes of `range` read by a pool, [`FETCH_BYTES`] at most, and wakes when they are. A fetch that is dropped
-/// before a thread takes it is not begun.
+/// Submits a read of the first bytes of `range` to a pool, at most [`FETCH_BYTES`]. Calls `waker` at its end. If the
+/// fetch is dropped before a thread takes it, it is not started.
 ///
 /// # Errors
-/// Why not.
+/// The reason for not starting the read.
 pub fn fetch(range: &FileRange, pool: &ThreadPool, waker: RemoteWaker) -> Result<Fetch, Refused> {
     let (fetch, work) = task(range, waker)?;
     let limits = Limits {
@@ -84,9 +84,9 @@ pub fn fetch(range: &FileRange, pool: &ThreadPool, waker: RemoteWaker) -> Result
     Ok(fetch)
 }
 
-/// A fetch, and the work that ends it.
+/// Returns a fetch, and the work that completes it.
 fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused> {
-    // The thread may read longer than the connection and its file last.
+    // The read may outlast the connection and its file.
     let file = range.file.as_fd().try_clone_to_owned();
     let file: OwnedFd = file.map_err(|_| Refused::NoDescriptor)?;
     let (offset, len) = (range.offset, range.len.min(FETCH_BYTES));
@@ -94,7 +94,7 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
     let wanted = Arc::downgrade(&done);
     let work = move || {
         if let Some(done) = wanted.upgrade() {
-            // Who sends the piece meets the error as well.
+            // The sender of the piece will meet the same error.
             let _ = page_cache::load(&file, offset, len);
             done.store(true, Ordering::Release);
             waker.wake();
@@ -103,9 +103,9 @@ fn task(range: &FileRange, waker: RemoteWaker) -> Result<(Fetch, Work), Refused>
     Ok((Fetch::new(len, done), Box::new(work)))
 }
 
-/// Returns how many of the next `len` bytes of `range` would be sent without waiting, judged by the pages at the ends
-/// of pieces: none,
-/// [`LOOK_BYTES`], [`FETCH_BYTES`] or all up to [`LOOK_BYTES_MAX`]. A page that is missing between them costs a wait.
+/// Returns how many of the next `len` bytes of `range` can be sent without waiting, judged by the first and last pages
+/// of pieces. The result is 0, [`LOOK_BYTES`], [`FETCH_BYTES`], or all bytes up to [`LOOK_BYTES_MAX`]. A missing page
+/// between them costs a wait.
 #[must_use]
 pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {
     let is_cached = |offset| page_cache::is_cached(range.file.as_ref(), offset);
@@ -122,7 +122,7 @@ pub fn cached_bytes(range: &FileRange, len: u64) -> u64 {
     0
 }
 
-/// The pool of that name; one that no configuration names any more stays, with its threads at rest.
+/// Returns the pool of that name. Pools are never removed; an unused one has idle threads.
 fn of_name(name: &str) -> &'static Pool {
     static POOLS: Mutex<Vec<(String, &'static Pool)>> = Mutex::new(Vec::new());
     let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
@@ -135,21 +135,20 @@ fn of_name(name: &str) -> &'static Pool {
 }
 
 fn serve(pool: &'static Pool) {
-    // It works with the priority and the CPUs of the thread that started it as well.
+    // The thread also inherits the priority and the CPUs of the thread that started it.
     let _ = schedule::run_in_background(NICENESS);
     pool.serve();
 }
 
-/// Bytes of one task: a disk reads them in little more time than it takes to find them, and what a slow client does not take
-/// soon is not much.
+/// Bytes of one task. The transfer takes little longer than the seek. A slow client wastes little memory.
 pub const FETCH_BYTES: u64 = 1 << 20;
-/// Bytes that one look at their ends is good for: those of several writes, so that looks cost little beside them.
+/// Maximum number of bytes covered by one check of pages: enough for several writes, so that checks cost little.
 pub const LOOK_BYTES_MAX: u64 = 2 << 20;
-/// The begin of a piece that is sent while its end is missing.
+/// Bytes at the start of a piece that are sent while its end is missing.
 pub const LOOK_BYTES: u64 = 128 << 10;
-/// The least page there is.
+/// Size of the smallest page.
 const PAGE_BYTES: u64 = 4096;
-/// By how much later than the threads that serve they are scheduled.
+/// Nice value of the threads, relative to serving threads.
 const NICENESS: i32 = 1;
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! `/etc/resolv.conf`: the name servers of the system, and how short names are completed.
+//! Parser of `/etc/resolv.conf`: the system's name servers and search domains.
 //!
-//! Absent: `sortlist`, options about the protocol (`edns0`, `use-vc`), and the environment (`RES_OPTIONS`, `LOCALDOMAIN`).
+//! Absent: `sortlist`, protocol options (`edns0`, `use-vc`), and the environment (`RES_OPTIONS`, `LOCALDOMAIN`).
 //!
 //! Source: resolv.conf(5).
 
@@ -11,22 +11,23 @@ use engines::http::parse_decimal;
 /// Contents of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvConf {
-    /// The servers, the first of them preferred; at least one.
+    /// The servers in order of preference; at least one.
     pub servers: Vec<SocketAddr>,
-    /// The domains in which names are looked for.
+    /// Domains appended to short names.
     pub search: Vec<String>,
-    /// A name with at least this many dots is tried as it is before the search domains.
+    /// A name with at least this many dots is tried unchanged before the search domains.
     pub ndots: usize,
-    /// Time limit of one server's answer, in milliseconds.
+    /// Timeout of one server, milliseconds.
     pub timeout_ms: u64,
-    /// Number of attempts with each server.
+    /// Attempts per server.
     pub attempts: u64,
-    /// Servers take turns at being asked first.
+    /// Whether servers take turns at being first.
     pub rotate: bool,
 }
 
 impl ResolvConf {
-    /// Parses the text. `scope` returns the number of a network interface; `hostname` has the domain where none is written.
+    /// Parses the text. `scope` returns the index of a network interface. The domain of `hostname` is the default
+    /// search domain.
     pub fn parse(text: &[u8], hostname: &str, scope: &dyn Fn(&str) -> Option<u32>) -> Self {
         let domain = hostname.split_once('.').map(|(_, domain)| domain);
         let mut read = Self {
@@ -45,7 +46,7 @@ impl ResolvConf {
                     let room = read.servers.len() < SERVERS_MAX;
                     read.servers.extend(server.filter(|_| room));
                 }
-                // Of these the last one counts.
+                // The last `domain` or `search` line counts.
                 Some("domain") => {
                     read.search = words.next().and_then(as_domain).into_iter().collect();
                 }
@@ -80,7 +81,7 @@ impl ResolvConf {
         }
     }
 
-    /// The names that are asked for, one after the other, where `name` is wanted.
+    /// Returns the names to query for `name`, in order.
     pub fn candidates(&self, name: &str) -> Vec<String> {
         if name.ends_with('.') {
             return vec![name.to_owned()];
@@ -99,13 +100,13 @@ impl ResolvConf {
         all
     }
 
-    /// The longest time that the servers have for one name, milliseconds.
+    /// Returns the maximum time for one name over all servers, milliseconds.
     pub fn name_timeout_ms(&self) -> u64 {
         self.timeout_ms * self.attempts * self.servers.len() as u64
     }
 }
 
-/// The lines that are text, no comments, and not longer than any line that means something.
+/// Returns the lines that are valid UTF-8, no comments, and at most [`LINE_BYTES_MAX`] long.
 pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = &str> {
     let lines = text.split(|byte| *byte == b'\n');
     let short = lines.filter(|line| line.len() <= LINE_BYTES_MAX);
@@ -123,7 +124,7 @@ fn server(word: &str, scope: &dyn Fn(&str) -> Option<u32>) -> Option<SocketAddr>
     Some(SocketAddr::new(ip, DNS_PORT))
 }
 
-/// A domain without its final dot; the root's is empty.
+/// Returns a domain in lower case without its final dot; the root is the empty string.
 fn as_domain(text: &str) -> Option<String> {
     let name = text.strip_suffix('.').unwrap_or(text);
     (text == "." || !name.is_empty()).then(|| name.to_ascii_lowercase())
@@ -133,14 +134,14 @@ const DNS_PORT: u16 = 53;
 /// Defaults of `timeout_ms` and `attempts`.
 const TIMEOUT_MS: u64 = 5_000;
 const ATTEMPTS: u64 = 2;
-/// The system's limits: servers, `ndots`, `timeout` in seconds, `attempts`.
+/// The system's maximum values: servers, `ndots`, `timeout` in seconds, `attempts`.
 const SERVERS_MAX: usize = 3;
 const NDOTS_MAX: u64 = 15;
 const TIMEOUT_S_MAX: u64 = 30;
 const ATTEMPTS_MAX: u64 = 5;
-/// Domains in which a name is looked for. The system has no limit any more; each costs a question.
+/// Maximum number of search domains. The system has no limit; each domain costs a query.
 pub const SEARCH_MAX: usize = 32;
-/// Bytes of a line; a longer one means nothing.
+/// Maximum length of a line, bytes. Longer lines are ignored.
 pub const LINE_BYTES_MAX: usize = 16 << 10;
 
 #[cfg(test)]

@@ -1,17 +1,17 @@
-//! Names over sockets: the resolver engine with its servers, one for each `resolver` and thread.
+//! Name resolution over sockets: a resolver engine with its servers, one per `resolver` and thread.
 //!
-//! Questions and answers are the engine's (`engines::dns`); here are its sockets and its randomness.
-//! Each server has a datagram socket, opened when there is something to ask and closed when nothing is,
-//! so that every burst of questions leaves from another port, and a stream where an answer was too long.
+//! The engine (`engines::dns`) makes queries and reads answers. This file adds sockets and randomness. Each server has
+//! a datagram socket, opened for the first query and closed when idle. So every burst of queries uses another port. A
+//! truncated answer is requested again over a stream.
 //!
-//! Usage: a caller that needs a name calls [`Resolver::ask`] with the token to wake (a
-//! connection's key). The loop passes events whose token is in [`Resolver::tokens`] to
-//! [`Resolver::ready`], counts [`Resolver::deadline`] among its own, calls [`Resolver::expire`] when
-//! that has come, and then fetches [`Resolver::event`], which names the token to wake. None of this blocks.
+//! Usage: a caller that needs a name calls [`Resolver::ask`] with the token to wake (a connection's key). The loop
+//! passes events with a token in [`Resolver::tokens`] to [`Resolver::ready`]. It includes [`Resolver::deadline`] in its
+//! own deadlines, and calls [`Resolver::expire`] at that time. Then it takes answers from [`Resolver::event`], which
+//! names the token to wake. None of this blocks.
 //!
-//! The worker's main thread has resolvers for its background fetches; a thread that serves has them in `worker::names`, where
-//! requests ask while the poller cannot be touched: what they ask by [`Resolver::ask_later`] leaves with the next
-//! [`Resolver::transmit`].
+//! The worker's main thread has resolvers for its background fetches. Serving threads have them in `worker::names`; a
+//! request there has no access to the poller. It calls [`Resolver::ask_later`], and the next [`Resolver::transmit`]
+//! sends the query.
 //!
 //! Source: nginx documentation, `resolver`; RFC 1035, section 4.2; RFC 7766.
 
@@ -29,7 +29,7 @@ use server_http::conf_core::NameServers;
 use sys::poll::{Interest, Poller, Ready};
 use sys::{connect, random, socket};
 
-/// A resolver and its sockets. `W` is what is woken by an answer.
+/// A resolver and its sockets. `W` identifies the waiter of an answer.
 pub struct Resolver<W> {
     names: engines::dns::Resolver,
     servers: Vec<Server>,
@@ -37,7 +37,7 @@ pub struct Resolver<W> {
     waiting: BTreeMap<Key, W>,
     numbers: Numbers,
     log: ErrorLog,
-    /// The query that is sent, so that its memory is used again.
+    /// Buffer for the query being sent.
     query: Vec<u8>,
 }
 
@@ -51,12 +51,12 @@ struct Stream {
     socket: OwnedFd,
     frames: Frames,
     unsent: Vec<u8>,
-    /// When it is closed if nothing more can be sent until then.
+    /// Time at which it is closed unless more can be sent before, monotonic milliseconds.
     close_at_ms: u64,
 }
 
 impl<W> Resolver<W> {
-    /// A resolver that opens nothing yet. Its sockets will have tokens from `first_token` on.
+    /// Makes a resolver without open sockets. Their tokens start at `first_token`.
     ///
     /// # Errors
     /// The system has no random numbers.
@@ -71,10 +71,10 @@ impl<W> Resolver<W> {
         Self::with_settings(&servers.servers, settings, first_token, log)
     }
 
-    /// A resolver with settings that `resolver` does not have.
+    /// Makes a resolver with settings beyond those of `resolver`.
     ///
     /// # Errors
-    /// Those of [`Resolver::new`].
+    /// As for [`Resolver::new`].
     pub fn with_settings(
         addresses: &[SocketAddr],
         settings: Settings,
@@ -97,13 +97,13 @@ impl<W> Resolver<W> {
         })
     }
 
-    /// The tokens its sockets are registered with.
+    /// Returns the tokens of its sockets.
     pub fn tokens(&self) -> Range<u64> {
         self.first_token..self.first_token + self.servers.len() as u64 * 2
     }
 
-    /// Asks; `who` is returned with the answer, after `timeout_ms` at the latest (0: no limit). A cached answer is
-    /// there to be fetched at once.
+    /// Starts a query. `who` is returned with the answer, after at most `timeout_ms` (0: no limit). A cached answer is
+    /// available at once.
     pub fn ask(
         &mut self,
         poller: &Poller,
@@ -117,7 +117,7 @@ impl<W> Resolver<W> {
         key
     }
 
-    /// Asks like [`Resolver::ask`], but the question leaves with the next [`Resolver::transmit`].
+    /// Starts a query like [`Resolver::ask`], but the next [`Resolver::transmit`] sends it.
     pub fn ask_later(&mut self, now_ms: u64, subject: Subject<'_>, timeout_ms: u64, who: W) -> Key {
         let chance = u64::from_le_bytes(self.numbers.take());
         let key = self.names.ask(now_ms, subject, timeout_ms, chance);
@@ -125,12 +125,12 @@ impl<W> Resolver<W> {
         key
     }
 
-    /// Returns the number of questions without a fetched answer.
+    /// Returns the number of queries whose answer was not taken.
     pub fn waiting(&self) -> usize {
         self.waiting.len()
     }
 
-    /// Cancels the questions of askers that no longer exist.
+    /// Cancels the queries of waiters for which `stays` is false.
     pub fn retain(&mut self, stays: impl Fn(&W) -> bool) {
         let gone = self.waiting.iter().filter(|(_, who)| !stays(who));
         let gone: Vec<Key> = gone.map(|(key, _)| *key).collect();
@@ -139,13 +139,13 @@ impl<W> Resolver<W> {
         }
     }
 
-    /// Cancels a question; returns the token that would have been woken.
+    /// Cancels a query and returns its waiter.
     pub fn cancel(&mut self, key: Key) -> Option<W> {
         self.names.cancel(key);
         self.waiting.remove(&key)
     }
 
-    /// Returns the next answer with the token to wake.
+    /// Returns the next answer with its waiter.
     pub fn event(&mut self) -> Option<(W, Event)> {
         while let Some(event) = self.names.event() {
             if let Some(who) = self.waiting.remove(&event.key()) {
@@ -155,7 +155,7 @@ impl<W> Resolver<W> {
         None
     }
 
-    /// When to call [`Resolver::expire`].
+    /// Returns the time for [`Resolver::expire`], or `None`.
     pub fn deadline(&self) -> Option<u64> {
         let streams = self
             .servers
@@ -165,7 +165,7 @@ impl<W> Resolver<W> {
         [self.names.deadline(), close].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles timeouts that are due.
     pub fn expire(&mut self, poller: &Poller, now_ms: u64) {
         for n in 0..self.servers.len() {
             let stream = &self.servers[n].stream;
@@ -187,7 +187,7 @@ impl<W> Resolver<W> {
         self.transmit(poller, now_ms);
     }
 
-    /// A socket of [`Resolver::tokens`] is ready.
+    /// Handles readiness of a socket in [`Resolver::tokens`].
     pub fn ready(&mut self, poller: &Poller, now_ms: u64, ready: Ready) {
         if !self.tokens().contains(&ready.token) {
             return;
@@ -203,13 +203,13 @@ impl<W> Resolver<W> {
         self.transmit(poller, now_ms);
     }
 
-    /// Whether no socket is open, which is so while no server is asked.
+    /// Whether no socket is open. This is so while no query is in progress.
     pub fn is_idle(&self) -> bool {
         let closed = |server: &Server| server.datagrams.is_none() && server.stream.is_none();
         self.servers.iter().all(closed)
     }
 
-    /// Sends what is to be sent; closes what is not needed.
+    /// Sends pending queries, and closes unused sockets.
     pub fn transmit(&mut self, poller: &Poller, now_ms: u64) {
         while self.names.wants_transmit() {
             let id = u16::from_le_bytes(self.numbers.take());
@@ -246,7 +246,7 @@ impl<W> Resolver<W> {
             }
         };
         match connect::send(socket, &self.query) {
-            // A datagram that the system has no room for is lost as one on the way is.
+            // A datagram that the system has no room for counts as lost on the way.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(()),
             other => other.map(drop).map_err(of("send()")),
         }
@@ -276,7 +276,7 @@ impl<W> Resolver<W> {
         stream.flush(now_ms)
     }
 
-    /// Receives datagrams; remaining ones are reported again.
+    /// Receives datagrams. The poller reports remaining ones again.
     fn read_datagrams(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
         let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
         for _ in 0..READS_MAX {
@@ -295,7 +295,7 @@ impl<W> Resolver<W> {
         Ok(())
     }
 
-    /// Receives all data of a stream, which is reported once.
+    /// Receives all data of a stream, since the poller reports it once.
     fn read_stream(&mut self, now_ms: u64, route: Route) -> Result<(), Failed> {
         let mut buffer = [0; UDP_MESSAGE_BYTES_MAX];
         for _ in 0..READS_MAX {
@@ -321,11 +321,11 @@ impl<W> Resolver<W> {
                 }
             }
         }
-        // More than answers can be, without a pause: it would not be told again.
+        // More than answers can have, without a pause. The poller would not report the rest again.
         Err(of("recv()")(io::ErrorKind::InvalidData.into()))
     }
 
-    /// A call on a socket failed; that a stream ended is no failure.
+    /// Logs a failed call on a socket and closes it. The end of a stream is not logged.
     fn failed(&mut self, now_ms: u64, route: Route, failed: &Failed) {
         let Failed { call, error } = failed;
         if error.kind() != io::ErrorKind::UnexpectedEof {
@@ -335,7 +335,7 @@ impl<W> Resolver<W> {
         self.close_socket(now_ms, route);
     }
 
-    /// Closes a socket; what was asked over it goes to the next server.
+    /// Closes a socket. Its queries go to the next server.
     fn close_socket(&mut self, now_ms: u64, route: Route) {
         let server = &mut self.servers[route.server];
         match route.transport {
@@ -367,7 +367,7 @@ impl<W> Resolver<W> {
 }
 
 impl Stream {
-    /// Sends what the socket takes.
+    /// Sends as much as the socket takes.
     fn flush(&mut self, now_ms: u64) -> Result<(), Failed> {
         while !self.unsent.is_empty() {
             match connect::send(&self.socket, &self.unsent) {
@@ -383,7 +383,7 @@ impl Stream {
     }
 }
 
-/// As nginx words it for what concerns one server.
+/// Logs an error in nginx's wording for one server.
 fn log_failure(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>) {
     log.write(
         Level::Error,
@@ -391,7 +391,7 @@ fn log_failure(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>
     );
 }
 
-/// Which call failed and why.
+/// The failed call and its error.
 struct Failed {
     call: &'static str,
     error: io::Error,
@@ -401,7 +401,7 @@ fn of(call: &'static str) -> impl Fn(io::Error) -> Failed {
     move |error| Failed { call, error }
 }
 
-/// Nothing has come, or the stream is not connected yet.
+/// Whether nothing has arrived, or the stream is not connected yet.
 fn not_yet(error: &io::Error) -> bool {
     matches!(
         error.kind(),
@@ -409,7 +409,7 @@ fn not_yet(error: &io::Error) -> bool {
     )
 }
 
-/// Random numbers, fetched from the system many at a time.
+/// Random numbers, fetched in bulk from the system.
 struct Numbers {
     bytes: [u8; 256],
     used: usize,
@@ -434,11 +434,11 @@ impl Numbers {
     }
 }
 
-/// Lifetime of a stream after it took the last bytes, in milliseconds; as in nginx.
+/// Lifetime of a stream after it took the last bytes, milliseconds; as in nginx.
 const STREAM_MS: u64 = 5_000;
-/// Queries that wait for a stream to take them; as in nginx.
+/// Maximum number of query bytes that wait for a stream; as in nginx.
 const UNSENT_BYTES_MAX: usize = 8192;
-/// Reads of one socket in a turn: enough for the longest message, few enough for the others' sake.
+/// Maximum number of reads of one socket in a turn: enough for the longest message, and fair to other sockets.
 const READS_MAX: usize = 64;
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Sends a gather in as few system calls as it can go.
+//! Sends an output queue in as few system calls as possible.
 //!
-//! Output of one turn leaves in one call: a small file is read behind the head that goes before it, a large one
-//! follows by sendfile with MSG_MORE on the head. A full socket is `Sent::blocked`, not an error. Absent: TLS, which fills
-//! an output queue of its own.
+//! The output of one turn is sent in one call. A small file is copied behind its head. A large file follows by
+//! sendfile, with MSG_MORE on the head. A full socket is `Sent::blocked`, not an error. Absent: TLS, which fills its
+//! own output queue.
 
 use std::io::{self, IoSlice};
 use std::os::fd::AsFd;
@@ -20,12 +20,13 @@ use super::read_pool::{self, LOOK_BYTES_MAX};
 pub enum Missing<'a> {
     /// The call waits for the disk.
     Wait,
-    /// The call ends before them, and before those that the connection's pool has not read yet; the socket is not full then.
+    /// The call ends before them, and before bytes that the connection's pool has not read yet. The socket is not full
+    /// then.
     Stop(Option<&'a ReadAhead>),
 }
 
 impl Missing<'_> {
-    /// The most bytes that may be sent of `range`.
+    /// Returns the maximum number of bytes of `range` that may be sent.
     pub(crate) fn most(self, range: &FileRange) -> u64 {
         match self {
             Missing::Wait | Missing::Stop(None) => u64::MAX,
@@ -58,19 +59,20 @@ impl Missing<'_> {
 /// Options of sending file pieces.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pieces {
-    /// One sendfile call takes at most this many bytes (`sendfile_max_chunk`; 0: no bound).
+    /// Maximum number of bytes per sendfile call (`sendfile_max_chunk`); 0 means no limit.
     pub max_bytes: u64,
-    /// Data before a file leaves in one packet with the beginning of it (`tcp_nopush`), also before a large one.
+    /// Data before a file shares a packet with the start of the file (`tcp_nopush`), even if the file is large.
     pub nopush: bool,
     /// The time, monotonic milliseconds.
     pub now_ms: u64,
 }
 
-/// Sends from the front of `gather` until it is empty, the socket is full or `limit` bytes are sent, or as `missing` says.
+/// Sends from the front of `gather` until it is empty, the socket is full, or `limit` bytes are sent. `missing` may end
+/// it earlier.
 ///
 /// # Errors
-/// `UnexpectedEof` when a file is shorter than its range says: the connection must be closed, the
-/// promised length cannot be kept. Else the socket's or the file's error.
+/// `UnexpectedEof` if a file is shorter than its range. The announced length cannot be met, so the connection must be
+/// closed. Otherwise the error of the socket or the file.
 pub fn send_gather(
     socket: impl AsFd,
     gather: &mut OutputQueue,
@@ -130,18 +132,18 @@ pub fn read_file(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
     socket::read_at(range.file.as_ref(), range.offset, buffer)
 }
 
-/// Reads as [`read_file`] does, as far as that does not wait.
+/// Reads like [`read_file`], but only cached bytes.
 ///
 /// # Errors
-/// `WouldBlock` when the first byte is not in the page cache; else the file's error.
+/// `WouldBlock` if the first byte is not in the page cache; otherwise the file's error.
 pub fn read_cached(range: &FileRange, buffer: &mut [u8]) -> io::Result<usize> {
     page_cache::read_cached(range.file.as_ref(), range.offset, buffer)
 }
 
-/// Appends the bytes of `range` to `bytes`, which is left as it was on an error.
+/// Appends the bytes of `range` to `bytes`. An error leaves `bytes` unchanged.
 ///
 /// # Errors
-/// `UnexpectedEof` when the file is shorter; else the error of the read.
+/// `UnexpectedEof` if the file is shorter; otherwise the error of the read.
 pub fn read_range(range: &FileRange, bytes: &mut Vec<u8>) -> io::Result<()> {
     socket::append_at(range.file.as_ref(), range.offset, range.len, bytes)
 }
@@ -154,13 +156,13 @@ fn send_memory(
 ) -> io::Result<Sent> {
     let most = usize::try_from(room).unwrap_or(usize::MAX);
     if let Some(bytes) = gather.only_bytes() {
-        // Nearly all output; a kilobyte of slices would be written for it.
+        // Nearly all output takes this path. It avoids initializing a kilobyte of slices.
         return socket::send(socket, &bytes[..bytes.len().min(most)], false);
     }
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = gather.slices(&mut slices);
     let whole = whole_within(&slices[..count], room);
-    // A file that follows in this very call may share the last segment. Else nothing is held back.
+    // A file that follows in the same call may share the last segment. Otherwise nothing is held back.
     let more = whole.count > 0 && whole.count == count && whole.bytes < room && follows;
     if whole.count > 1 {
         return socket::send_vectored(socket, &slices[..whole.count], more);
@@ -171,12 +173,12 @@ fn send_memory(
     socket::send(socket, &bytes[..bytes.len().min(most)], more)
 }
 
-/// The first file piece of a gather, which is not read into the bytes before it.
+/// The first file piece of a queue that is not copied behind the bytes before it.
 struct NextFile {
     len: u64,
     /// Number of its first bytes that can be sent now.
     ready: u64,
-    /// The packet that it begins in is to end soon.
+    /// Its first call is short, so that its first packet leaves early.
     opens: bool,
 }
 
@@ -189,8 +191,8 @@ impl NextFile {
         }
     }
 
-    /// Whether what is before it is held back until it follows. A large file's head waits for nothing, unless `tcp_nopush`
-    /// says so: one segment more is nothing beside it.
+    /// Whether the bytes before the file wait for it. The head of a large file does not wait, unless `tcp_nopush` is
+    /// set: one more segment is negligible for a large file.
     fn shares_packet(&mut self, pieces: Pieces) -> bool {
         let is_large = self.len >= HEAD_ALONE_BYTES;
         let shares = self.ready > 0 && (!is_large || pieces.nopush);
@@ -198,7 +200,7 @@ impl NextFile {
         shares
     }
 
-    /// Bytes of the next call.
+    /// Returns the number of bytes of the next call.
     fn piece(&mut self) -> u64 {
         match std::mem::take(&mut self.opens) {
             true => self.ready.min(OPENING_BYTES),
@@ -207,8 +209,8 @@ impl NextFile {
     }
 }
 
-/// Reads the first file piece into the bytes before it when it is small, so that both leave in one call; returns the piece if
-/// that is not done.
+/// Copies a small first file behind the bytes before it, so that both leave in one call. Returns the file piece if it
+/// was not copied.
 fn prepare_file(
     gather: &mut OutputQueue,
     missing: Missing<'_>,
@@ -249,7 +251,7 @@ struct Whole {
     bytes: u64,
 }
 
-/// The leading slices that fit in `room` bytes uncut.
+/// Returns the leading slices that fit completely in `room` bytes.
 fn whole_within(slices: &[IoSlice<'_>], room: u64) -> Whole {
     let mut whole = Whole { count: 0, bytes: 0 };
     for slice in slices {
@@ -265,20 +267,20 @@ fn whole_within(slices: &[IoSlice<'_>], room: u64) -> Whole {
     whole
 }
 
-/// Pieces of memory in one call; what is left goes in the next.
+/// Maximum number of memory pieces per call. The rest follows in the next call.
 const SLICES_MAX: usize = 64;
 
-/// Files up to this many bytes are copied behind the head instead of sent by sendfile: one system
-/// call less, and one segment for head and body. To be tuned by measurement.
+/// Size of the largest file that is copied behind its head instead of sent by sendfile. It saves one system call, and
+/// head and body share a segment. To be tuned by measurement.
 pub const INLINE_FILE_BYTES: u64 = 16 * 1024;
 
-/// Before a file of at least this many bytes the head is sent for itself: the client has it before the first pages of the
-/// file are looked up and sent, for one segment more among a hundred and eighty. It also costs the server less time, since
-/// buffers of the kernel begin where pages begin (benches/README.md, `large/1m-h1`).
+/// Size of a file from which on its head is sent separately. The client has the head before the first pages of the file
+/// are looked up and sent. The cost is one more segment among 180. It also saves server time, since kernel buffers
+/// begin at page boundaries (benches/README.md, `large/1m-h1`).
 const HEAD_ALONE_BYTES: u64 = 256 << 10;
 
-/// Bytes of a large file that leave with its head under `tcp_nopush`: those that fit into one buffer of the kernel, so that
-/// the next one begins where a page begins.
+/// Bytes of a large file that are sent with its head under `tcp_nopush`. They fit into one kernel buffer, so the next
+/// buffer begins at a page boundary.
 const OPENING_BYTES: u64 = 60 << 10;
 
 #[cfg(test)]

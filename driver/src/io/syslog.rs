@@ -1,7 +1,7 @@
-//! The socket of a syslog server: UDP or UNIX datagrams, never waited for.
+//! The socket of a syslog server: UDP or UNIX datagrams. Sending never waits.
 //!
-//! It is opened at the first message and again when the server has gone and come back, as `/dev/log` does with its
-//! daemon. A message that meets such a change is sent once more. Messages that the socket has no room for are lost.
+//! It is opened at the first message. It is opened again after the server was replaced, as `/dev/log` is with its
+//! daemon. A message that fails for this reason is sent once more. Messages are lost if the socket is full.
 //!
 //! Source: nginx documentation, "Logging to syslog"; unix(7), udp(7).
 
@@ -14,7 +14,7 @@ use server_base::errlog::ErrorLog;
 use server_base::listen::ListenAddr;
 use server_base::syslog::{Datagrams, NotSent, Syslog, SyslogTarget};
 
-/// The syslog servers of a configuration, with their sockets; nothing is opened yet.
+/// Returns the syslog servers of a configuration. Their sockets are not open yet.
 pub fn servers(targets: &[SyslogTarget], hostname: &[u8]) -> Vec<Arc<Syslog>> {
     let server = |target: &SyslogTarget| {
         let socket = SyslogSocket {
@@ -26,7 +26,7 @@ pub fn servers(targets: &[SyslogTarget], hostname: &[u8]) -> Vec<Arc<Syslog>> {
     targets.iter().map(server).collect()
 }
 
-/// Reports lost messages in `log`.
+/// Sets the log for reports of lost messages.
 pub fn report_to(servers: &[Arc<Syslog>], log: &ErrorLog) {
     for server in servers {
         server.report_to(log);
@@ -61,7 +61,7 @@ impl Datagrams for SyslogSocket {
         let again = socket.send(datagram);
         *open = Some(socket);
         again.map_err(|error| not_sent("send()", error))?;
-        // The network tells of a datagram that nobody took at the next one.
+        // Over UDP, an error may belong to the previous datagram (ICMP).
         match self.server {
             ListenAddr::Inet(_) if error.kind() != ErrorKind::NotConnected => {
                 Err(not_sent("send()", error))
@@ -102,7 +102,7 @@ impl Socket {
     }
 }
 
-/// Whether another socket may reach the server where this one does not.
+/// Whether a new socket may reach the server after this error.
 fn is_gone(error: &io::Error) -> bool {
     !matches!(
         error.kind(),

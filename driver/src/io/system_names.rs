@@ -1,7 +1,7 @@
-//! The system's resolver configuration: its files, read again when they change.
+//! The system's resolver configuration, read again when its files change.
 //!
-//! A question for a name makes one look at `/etc/resolv.conf` and `/etc/hosts`, at most once in [`LOOK_MS`]. Both are small and
-//! everybody may read them. Absent: `nsswitch.conf`; the order is files, then servers.
+//! A query checks `/etc/resolv.conf` and `/etc/hosts`, at most once per [`LOOK_MS`]. Both are small and readable by
+//! everybody. Absent: `nsswitch.conf`; the order is files, then servers.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -22,14 +22,14 @@ pub struct SystemNames {
     hostname: String,
     conf: ResolvConf,
     hosts: Hosts,
-    /// Whether IPv6 addresses are of use.
+    /// Whether IPv6 addresses are usable.
     ipv6: bool,
     look_again_ms: u64,
     /// Number of changes of [`SystemNames::conf`].
     changes: u64,
 }
 
-/// A file, and the state in which it was read.
+/// A file, and its state at the last read.
 #[derive(Debug)]
 struct Watched {
     path: PathBuf,
@@ -43,7 +43,7 @@ impl Default for SystemNames {
 }
 
 impl SystemNames {
-    /// Of these files, which are not read yet.
+    /// Makes names from these files, which are not read yet.
     pub fn new(resolv_conf: impl Into<PathBuf>, hosts: impl Into<PathBuf>) -> Self {
         let watched = |path| Watched { path, state: None };
         Self {
@@ -58,7 +58,7 @@ impl SystemNames {
         }
     }
 
-    /// Fixed contents, for tests and the simulator.
+    /// Makes names with fixed contents, for tests and the simulator.
     pub fn fixed(conf: ResolvConf, hosts: Hosts) -> Self {
         Self {
             conf,
@@ -68,7 +68,7 @@ impl SystemNames {
         }
     }
 
-    /// Reads what has changed; called before each question.
+    /// Reads files that have changed. Call it before each query.
     pub fn refresh(&mut self, now_ms: u64) {
         if now_ms < self.look_again_ms {
             return;
@@ -84,7 +84,7 @@ impl SystemNames {
         }
         let ipv6 = match read("/proc/net/if_inet6".into()) {
             Ok(text) => has_ipv6(&text),
-            // Without IPv6 in the kernel there is no such file either: then this finds none.
+            // A kernel without IPv6 does not have this file either. Then the fallback finds none.
             Err(_) => sys::interfaces::have_global_ipv6(),
         };
         if ipv6 != self.ipv6 {
@@ -93,29 +93,29 @@ impl SystemNames {
         }
     }
 
-    /// Contents of `/etc/resolv.conf`.
+    /// Returns the contents of `/etc/resolv.conf`.
     pub fn conf(&self) -> &ResolvConf {
         &self.conf
     }
 
-    /// Contents of `/etc/hosts`.
+    /// Returns the addresses of a host in `/etc/hosts`.
     pub fn addresses(&self, name: &str) -> Option<Vec<IpAddr>> {
         self.hosts.addresses(name)
     }
 
-    /// Whether the machine has an IPv6 address besides those that reach no other network.
+    /// Whether the machine has an IPv6 address of global scope.
     pub fn has_ipv6(&self) -> bool {
         self.ipv6
     }
 
-    /// Counts changes of servers.
+    /// Returns the number of changes of the servers.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 }
 
 impl Watched {
-    /// The text of the file if it is another one than was read before; that of a file that is gone is empty.
+    /// Returns the text of the file if it has changed; the text of a missing file is empty.
     fn changed(&mut self) -> Option<Vec<u8>> {
         let state = fs::metadata(&self.path).ok();
         let state = state.map(|m| (m.dev(), m.ino(), m.size(), m.mtime(), m.mtime_nsec()));
@@ -123,7 +123,7 @@ impl Watched {
             return None;
         }
         let text = match state {
-            // It may be replaced this very moment: the next look tries again.
+            // The file may be replaced at this moment. The next check tries again.
             Some(_) => read(self.path.clone()).ok()?,
             None => Vec::new(),
         };
@@ -140,7 +140,7 @@ fn read(path: PathBuf) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// Returns the number of a network interface.
+/// Returns the index of a network interface.
 fn scope(interface: &str) -> Option<u32> {
     let flags = SocketFlags::CLOEXEC;
     let socket = rustix::net::socket_with(AddressFamily::INET, SocketType::DGRAM, flags, None);
@@ -156,9 +156,9 @@ fn has_ipv6(text: &[u8]) -> bool {
         .any(|line| line.split_ascii_whitespace().nth(3) == Some("00"))
 }
 
-/// Interval between looks at the files, in milliseconds.
+/// Minimum interval between checks of the files, milliseconds.
 const LOOK_MS: u64 = 1_000;
-/// Bytes that are read of a file; lists of unwanted hosts come to some megabytes.
+/// Maximum number of bytes read of a file. Blocklists of hosts have some megabytes.
 const FILE_BYTES_MAX: u64 = 32 << 20;
 
 #[cfg(test)]

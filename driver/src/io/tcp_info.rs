@@ -1,11 +1,11 @@
-//! `TCP_INFO` of a connection as the server takes it, which knows no system calls: offsets of `struct tcp_info` are fields here.
+//! Reads `TCP_INFO` of a connection and maps offsets of `struct tcp_info` to the server's own type.
 //!
 //! Source: linux/tcp.h.
 
 use server_base::transport::TcpInfo;
 use sys::tcp_info;
 
-/// Asks the kernel about the connection of a socket; `None` where the socket is none of TCP.
+/// Returns the kernel's statistics of a socket's connection; `None` if it is no TCP socket.
 #[must_use]
 pub fn tcp_info(socket: i32) -> Option<TcpInfo> {
     let info = tcp_info::tcp_info(socket)?;

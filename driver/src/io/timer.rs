@@ -1,12 +1,12 @@
 //! Deadlines of connections: a hierarchical timer wheel that allocates nothing per timer.
 //!
-//! An entry belongs to the connection's index in its slab: arming and cancelling only relink it in
-//! a slot's list, 16 bytes an entry. Level 0 has a slot a millisecond, every next level is 64 times
-//! coarser; an entry moves down a level when time reaches its slot. The clock is an argument:
-//! milliseconds that never go back. Source: Varghese and Lauck, "Hashed and Hierarchical Timing
-//! Wheels", 1987.
+//! An entry belongs to the connection's index in its slab. Arming and cancelling relink it in the list of a slot; an
+//! entry takes 16 bytes. Level 0 has one slot per millisecond, and each next level is 64 times coarser. An entry moves
+//! down a level when time reaches its slot. The clock is an argument: milliseconds that never go back.
+//!
+//! Source: Varghese and Lauck, "Hashed and Hierarchical Timing Wheels", 1987.
 
-/// Timers by slab index, one a connection.
+/// Timers by slab index, one per connection.
 #[derive(Debug)]
 pub struct Timers {
     entries: Vec<Entry>,
@@ -29,8 +29,8 @@ impl Timers {
         }
     }
 
-    /// Sets the timer of `index` to `deadline_ms`, in place of what it was; a deadline in the past
-    /// expires at the next `expire`.
+    /// Sets the timer of `index` to `deadline_ms`, and replaces an earlier deadline. A deadline in the past expires at
+    /// the next `expire`.
     ///
     /// # Panics
     /// `index` is `1 << 31` or more.
@@ -52,7 +52,7 @@ impl Timers {
         self.link(index);
     }
 
-    /// Stops the timer of `index`; nothing happens when it is not armed.
+    /// Stops the timer of `index`, if it is armed.
     pub fn cancel(&mut self, index: u32) {
         if self.deadline(index).is_some() {
             self.unlink(index);
@@ -60,15 +60,15 @@ impl Timers {
         }
     }
 
-    /// The deadline of `index`, if it is armed.
+    /// Returns the deadline of `index`, if it is armed.
     #[must_use]
     pub fn deadline(&self, index: u32) -> Option<u64> {
         let entry = self.entries.get(index as usize)?;
         entry.is_armed().then_some(entry.deadline_ms)
     }
 
-    /// Moves time to `now_ms` and appends the indexes whose deadline has come, disarmed, in order of
-    /// their deadlines; equal deadlines come in any order.
+    /// Advances time to `now_ms`. Disarms the timers that are due and appends their indexes, in order of their
+    /// deadlines. Equal deadlines come in any order.
     pub fn expire(&mut self, now_ms: u64, expired: &mut Vec<u32>) {
         while let Some((level, slot, start_ms)) = self.earliest() {
             if start_ms > now_ms {
@@ -80,14 +80,14 @@ impl Timers {
         self.elapsed_ms = self.elapsed_ms.max(now_ms);
     }
 
-    /// When `expire` should be called next: never later than the earliest deadline, and earlier when
-    /// an entry has to move down a level first.
+    /// Returns the time of the next `expire`. It is never later than the earliest deadline. It is earlier if an entry
+    /// must move down a level first.
     #[must_use]
     pub fn next_deadline(&self) -> Option<u64> {
         self.earliest().map(|(_, _, start_ms)| start_ms)
     }
 
-    /// The number of armed timers.
+    /// Returns the number of armed timers.
     #[must_use]
     pub fn len(&self) -> usize {
         self.armed
@@ -99,7 +99,7 @@ impl Timers {
         self.armed == 0
     }
 
-    /// The first occupied slot in time: every entry of a level comes before those of the next.
+    /// Returns the first occupied slot in time: every entry of a level is due before those of the next.
     fn earliest(&self) -> Option<(usize, usize, u64)> {
         let level = self.occupied.iter().position(|bits| *bits != 0)?;
         let slot = self.occupied[level].trailing_zeros() as usize;
@@ -127,7 +127,7 @@ impl Timers {
         }
     }
 
-    /// The slot of a deadline: its level is the highest digit, in base 64, that differs from now.
+    /// Returns level and slot of a deadline. The level is the highest base-64 digit that differs from now.
     fn place(&self, deadline_ms: u64) -> (usize, usize) {
         let when = deadline_ms.max(self.elapsed_ms);
         let differing = (when ^ self.elapsed_ms) | (SLOTS as u64 - 1);
@@ -172,7 +172,8 @@ struct Entry {
     deadline_ms: u64,
     /// The next entry of the slot, or `NIL`.
     next: u32,
-    /// The entry before in the slot; the first has `FIRST_IN_SLOT` and the slot's place; `IDLE` is not armed.
+    /// The previous entry of the slot. The first entry has `FIRST_IN_SLOT` and the slot's index; a disarmed one has
+    /// `IDLE`.
     previous: u32,
 }
 
@@ -190,7 +191,7 @@ impl Entry {
 
 const SLOT_BITS: u32 = 6;
 const SLOTS: usize = 1 << SLOT_BITS;
-/// Eight levels of 64 slots cover 2^48 ms, which is 8900 years.
+/// Eight levels of 64 slots cover 2^48 ms, or 8900 years.
 const LEVELS: usize = 8;
 const DEADLINE_MS_MAX: u64 = (1 << (LEVELS as u32 * SLOT_BITS)) - 1;
 const NIL: u32 = u32::MAX;

@@ -1,8 +1,8 @@
-//! Opening and describing paths, where what is kept of them is compared with the disk.
+//! Opening and describing paths; cached entries are compared with the disk.
 //!
-//! Of a path that is kept one look is made and nothing opened, of another one it is opened. Which it is says a table in memory,
-//! which of many files no cache of the processor has. So where most files are not kept, a path is opened first and then
-//! compared with what is kept of it: the memory comes while the kernel opens the file.
+//! A cached path costs one `stat` and no open. An unknown path is opened. The hash table that distinguishes them is not
+//! in the CPU's cache if many files are cached. So if most lookups miss, a path is opened first and compared with the
+//! cache afterwards: the table's memory arrives while the kernel opens the file.
 
 use std::hash::BuildHasher;
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use crate::io::cached_files::Check;
 use crate::io::open_path::{self, Found, is_settled};
 
 impl FileCache {
-    /// Opens a path, links followed.
+    /// Opens a path, following links.
     pub(super) fn open_validated(&mut self, path: &[u8]) -> Result<Rc<Opened>, FileError> {
         let hash = self.paths.hash_one(path);
         if self.is_probably_new() {
@@ -31,8 +31,8 @@ impl FileCache {
         self.open_new(hash, path, |files, found| files.keep(hash, path, found))
     }
 
-    /// Opens a path, and keeps it unless it is kept.
-    #[inline(never)] // Others do not pay for its room on the stack.
+    /// Opens a path first, and caches it unless it is cached.
+    #[inline(never)] // Keeps its stack frame out of the callers.
     fn open_first(&mut self, hash: u64, path: &[u8]) -> Result<Rc<Opened>, FileError> {
         self.open_new(hash, path, |files, found| {
             let reads = files.input_reads;
@@ -50,7 +50,7 @@ impl FileCache {
         })
     }
 
-    /// Opens a path of which nothing is used, unless there was nothing a moment ago.
+    /// Opens a path without a usable cache entry, unless it was missing a moment ago.
     #[inline]
     fn open_new(
         &mut self,
@@ -70,7 +70,7 @@ impl FileCache {
         }
     }
 
-    /// Returns the cached entry of a path, if it still matches the disk.
+    /// Returns the cached entry of a path if it still matches the disk.
     fn open_kept(&mut self, hash: u64, path: &[u8]) -> Result<Option<Rc<Opened>>, FileError> {
         match self.memory.check(hash, path, self.input_reads, "open()")? {
             Check::Same(place) => return Ok(self.hit_memory(place)),
@@ -86,29 +86,29 @@ impl FileCache {
         })
     }
 
-    /// Uses an entry with bytes that was compared with the disk.
+    /// Uses an entry with bytes, after its comparison with the disk.
     fn hit_memory(&mut self, place: u32) -> Option<Rc<Opened>> {
         self.figures.hits += 1;
         let entry = self.memory.use_at(place)?;
         Some(Rc::clone(&entry.opened))
     }
 
-    /// Uses an entry with a descriptor that was compared with the disk.
-    #[inline(always)] // Nearly all requests come from one of the two places.
+    /// Uses an entry with a descriptor, after its comparison with the disk.
+    #[inline(always)] // Nearly all calls come from one of the two callers.
     fn hit_descriptor(&mut self, hash: u64, path: &[u8], place: u32) -> Option<Rc<Opened>> {
         let entry = self.descriptors.use_at(place)?;
         self.figures.hits += 1;
         entry.used_ms = self.now_ms;
         let opened = Rc::clone(&entry.opened);
         let settles = !opened.settled && is_settled(&opened.meta, self.unix_ms);
-        // A limit that was 0, or lowered, may have room again.
+        // There may be room again if the limit was 0 or was lowered.
         if settles || opened.settled && self.may_keep(path, &opened.meta) {
             return Some(self.settle(hash, place, &opened));
         }
         Some(opened)
     }
 
-    /// Describes a path. Of one that is kept the look is good for opening it as well, and the other way round.
+    /// Describes a path. For a cached path, one check serves this call and an open.
     pub(super) fn stat_validated(&mut self, path: &[u8]) -> Result<Meta, FileError> {
         let hash = self.paths.hash_one(path);
         for kept in [&mut self.memory, &mut self.descriptors] {

@@ -1,8 +1,8 @@
-//! Looking up the files of a turn's requests before the first of them is answered.
+//! Prefetches cached files of a turn's requests before the first request is answered.
 //!
-//! The loop tells of each request when it was read ([`FileCache::expect`]), of a group before its answers
-//! ([`FileCache::prefetch_requests`]), and of each answer. How a request leads to a file is in `prefetch`, the directory that looks
-//! start at in `base_dir`. Absent: anything that decides what a request gets.
+//! The loop calls [`FileCache::expect`] for each request that was read, [`FileCache::prefetch_requests`] before a group
+//! of responses, and begin and end calls around each response. `prefetch` maps requests to files. `base_dir` holds the
+//! directory at which lookups start. Nothing here changes a response.
 
 use engines::http::RequestHead;
 
@@ -10,13 +10,13 @@ use super::FileCache;
 use crate::io::prefetch::{NO_PLACE, PREFETCHED_FROM, Prefetcher};
 
 impl FileCache {
-    /// Whether [`FileCache::expect`] is to be called.
+    /// Whether the caller must call [`FileCache::expect`].
     #[inline]
     pub fn prefetches(&self) -> bool {
         self.prefetcher.is_some()
     }
 
-    /// Adds a request to those that will be answered in this turn, in their order; `None` where a connection has none.
+    /// Adds the next request of this turn, in order of the responses; `None` for a connection without a request head.
     #[inline]
     pub fn expect(&mut self, head: Option<&RequestHead>) {
         if let Some(prefetcher) = &mut self.prefetcher {
@@ -24,8 +24,8 @@ impl FileCache {
         }
     }
 
-    /// Prepares for the next `count` requests: asks for the memory that they probably need, and where many have come looks at
-    /// the directory that their files lie below.
+    /// Prepares for the next `count` requests: prefetches the memory that they probably need. If the turn has many
+    /// requests, also checks the common directory of the files.
     #[inline]
     pub fn prefetch_requests(&mut self, count: usize) {
         let Some(prefetcher) = &mut self.prefetcher else {
@@ -39,7 +39,7 @@ impl FileCache {
         }
     }
 
-    /// Begins the answer to the next of the requests that are expected.
+    /// Begins the response to the next expected request.
     #[inline]
     pub fn begin_expected(&mut self) {
         if let Some(prefetcher) = &mut self.prefetcher {
@@ -48,7 +48,7 @@ impl FileCache {
         }
     }
 
-    /// Notes which file it was for.
+    /// Records the cached file that the response used.
     #[inline]
     pub fn end_expected(&mut self) {
         if let Some(prefetcher) = &mut self.prefetcher {
@@ -59,7 +59,7 @@ impl FileCache {
         }
     }
 
-    /// Forgets the requests of the turn. From [`PREFETCHED_FROM`] kept files on, the requests of the next one are looked up.
+    /// Forgets the requests of the turn. Prefetching begins in the turn after [`PREFETCHED_FROM`] files are cached.
     #[inline]
     pub fn end_turn(&mut self) {
         match &mut self.prefetcher {
@@ -71,14 +71,15 @@ impl FileCache {
         }
     }
 
-    /// Whether the next file that is asked for is probably not kept, and the memory that would tell is far.
+    /// Whether the next path is probably not cached, and the memory of its hash-table entry probably not in the CPU's
+    /// cache.
     #[inline]
     pub(super) fn is_probably_new(&self) -> bool {
         self.mostly_missed && self.prefetcher.is_some() && !self.memory.has_guess()
     }
 
-    /// Counts a file that was not kept. Where fewer were kept since the last [`MISSES_COMPARED`] of these, the kernel is not left
-    /// to watch their directories until the next sweep.
+    /// Counts a miss. Every [`MISSES_COMPARED`] misses, compares them with the hits since the last comparison. If there
+    /// were fewer hits, ends the watch of directories before the next sweep.
     pub(super) fn count_miss(&mut self) {
         self.figures.misses += 1;
         if self.figures.misses.is_multiple_of(MISSES_COMPARED) {
@@ -90,7 +91,7 @@ impl FileCache {
         }
     }
 
-    /// Opens the directory that files lie below if many requests have come together since the last call, else lets it rest.
+    /// Opens the common directory of the files if a turn since the last call had many requests. Otherwise closes it.
     pub(super) fn choose_base(&mut self) {
         let counts = (self.figures.hits, self.figures.misses);
         let before = std::mem::replace(&mut self.swept, counts);
@@ -105,12 +106,12 @@ impl FileCache {
     }
 }
 
-/// Misses after which they are compared with hits.
+/// Number of misses between two comparisons with hits.
 const MISSES_COMPARED: u64 = 256;
-/// The fewest requests of a turn for which the directory that their files lie below is looked at: that look costs as much as
-/// three looks at files from there save.
+/// Minimum number of requests of a turn for which the common directory is checked. The check costs what three lookups
+/// from there save.
 const BASE_FROM: usize = 8;
-/// The fewest requests of a turn where the directory is watched, so that its look saves those at files.
+/// The same minimum while the directory is watched: the check then saves the lookups of files.
 const WATCHED_FROM: usize = 2;
 
 #[cfg(test)]
