@@ -1,4 +1,4 @@
-//! Tests of looks from an open directory, on real directories and links.
+//! Tests of lookups from an open directory, on real directories and links.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -65,7 +65,7 @@ fn a_look_from_the_directory_finds_what_one_by_the_path_finds() {
         &long,
     ];
     let is_watchable = is_watchable(&dir.0);
-    // The last rounds are under a watch, of which files have marks that are reached through directories alone.
+    // The last rounds are under a watch. Only files reached through directories alone have marks.
     let mut marked = Vec::new();
     let until = Instant::now() + Duration::from_secs(10);
     for reads in 1.. {
@@ -108,7 +108,7 @@ fn a_look_from_the_directory_finds_what_one_by_the_path_finds() {
     assert!(found.is_none(), "more was read");
 }
 
-/// Another directory, a link, another link and a file take the place of the directory; each shows once more was read.
+/// The directory is replaced by another one, a link, another link and a file. Each change shows after the next read.
 #[test]
 fn a_directory_that_was_replaced_is_opened_anew() {
     let dir = Dir::new();
@@ -144,7 +144,7 @@ fn a_directory_that_was_replaced_is_opened_anew() {
     assert!(BaseDir::open(bytes(&root), 5).is_none(), "no directory");
 }
 
-/// Marks end after the same number of sweeps, with many looks between them or with few.
+/// Marks end after the same number of sweeps, after turns with many requests or with few.
 #[test]
 fn marks_expire_in_sweeps_of_both_kinds() {
     let dir = Dir::new();

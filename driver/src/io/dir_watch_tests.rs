@@ -31,10 +31,10 @@ pub(crate) fn is_watchable(path: &Path) -> bool {
     is_watchable
 }
 
-/// A change that is made to a path, and what it is.
+/// A description of a change, and the function that makes it to a path.
 type Change = (&'static str, fn(&Path));
 
-/// Held by the test that mounts, which ends the watches of others.
+/// Locked by the test that mounts, since a mount ends the watches of other tests.
 static MOUNTS: RwLock<()> = RwLock::new(());
 
 /// A directory with files in `a/b`, and its watch.
@@ -46,7 +46,7 @@ struct Watched {
 }
 
 impl Watched {
-    /// `None` where there can be no watch.
+    /// Returns `None` if the directory cannot be watched.
     fn new() -> Option<Self> {
         let no_mounts = MOUNTS.read().unwrap_or_else(PoisonError::into_inner);
         let watched = Self::among_mounts()?;
@@ -75,7 +75,7 @@ impl Watched {
         })
     }
 
-    /// The mark of a file once its directory is watched.
+    /// Returns the mark of a file once its directory is watched.
     fn mark(&mut self, below: &str) -> Option<Mark> {
         assert!(self.watch.update());
         let until = Instant::now() + Duration::from_secs(10);
@@ -92,7 +92,7 @@ impl Watched {
         }
     }
 
-    /// Whether something that is done is reported for `a/b/f`.
+    /// Returns whether a change is reported for `a/b/f`.
     fn is_reported(&mut self, what: &str, change: impl FnOnce(&Path)) -> bool {
         let mark = self.mark("a/b/f").unwrap_or_else(|| panic!("{what}"));
         assert!(
@@ -181,7 +181,7 @@ fn each_change_of_a_file_is_reported() {
     assert!(!watched.watch.is_unchanged(mark), "it was too long ago");
 }
 
-/// A file whose directory is watched and that is written through a descriptor from before.
+/// The file is written through a descriptor that was opened before the watch.
 #[test]
 fn a_write_through_an_open_descriptor_is_reported() {
     let Some(mut watched) = Watched::new() else {
@@ -260,7 +260,7 @@ fn a_directory_that_moves_or_goes_makes_all_unknown() {
         }),
     ];
     for (what, change) in changes {
-        // The kernel reports the end of a directory only when nobody has it, or a file in it, open.
+        // The kernel reports the end of a directory only when neither it nor a file in it is open.
         for held in [None, Some("a/b"), Some("a/b/g")] {
             let Some(mut watched) = Watched::new() else {
                 return;
@@ -273,7 +273,7 @@ fn a_directory_that_moves_or_goes_makes_all_unknown() {
     }
 }
 
-/// That is all there is of who writes in a way that is not reported, such as a shared mapping.
+/// For unreported writes, such as those through a shared mapping, this is the only event.
 #[test]
 fn the_end_of_writing_is_reported() {
     let Some(mut watched) = Watched::new() else {
@@ -338,7 +338,7 @@ fn what_was_refused_is_tried_again_when_marks_expire() {
     assert!(watched.mark("a/c/f").is_some());
 }
 
-/// Another directory takes the place of one that is being watched before its path was looked at.
+/// The directory is replaced while the watch is being added, before its path is checked.
 #[test]
 fn a_watch_on_a_directory_that_its_path_no_longer_leads_to_is_not_relied_on() {
     let Some(mut watched) = Watched::new() else {
@@ -374,7 +374,7 @@ fn one_event_less_than_are_too_many_leaves_it_in_force() {
         let file = fs::File::options().append(true).open(&path);
         let mut file = file.expect("it is there");
         for n in 0..events {
-            // Two equal events in a row would be one.
+            // Two equal events in a row would be merged.
             match n % 2 {
                 0 => file.write_all(b"x").expect("write"),
                 _ => fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("chmod"),
@@ -396,7 +396,7 @@ fn directories_are_watched_up_to_a_number() {
         eprintln!("inconclusive: a user may watch {limit} directories");
         return;
     }
-    // The base is one of them.
+    // The base counts, too.
     for n in 1..=DIRS_MOST {
         let folder = watched.dir.0.join(n.to_string());
         fs::create_dir(&folder).expect("a directory");
@@ -415,7 +415,7 @@ fn directories_are_watched_up_to_a_number() {
     }
 }
 
-/// Takes a mount away at the end.
+/// Unmounts at the end.
 struct Mounted<'a>(&'a Path);
 
 impl Drop for Mounted<'_> {

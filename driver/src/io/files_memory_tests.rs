@@ -1,4 +1,4 @@
-//! Tests of the bytes that the file cache keeps.
+//! Tests of cached bytes of files.
 
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
@@ -10,7 +10,7 @@ use server_base::files::TEXTS_BYTES;
 use super::tests::{Dir, content, open, unix_ms};
 use super::*;
 
-/// A cache in whose time files written now have settled.
+/// Makes a cache with a clock so late that new files have settled.
 pub(super) fn later(memory_bytes: u64) -> FileCache {
     let mut cache = FileCache::new();
     cache.configure(Limits {

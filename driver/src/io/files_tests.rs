@@ -415,7 +415,7 @@ pub(super) fn unix_ms() -> u64 {
         .map_or(0, |d| d.as_millis() as u64)
 }
 
-/// Data derived from a file's bytes may be kept with its descriptor once it has settled.
+/// Data derived from a file's bytes may be kept with the descriptor of a settled file.
 #[test]
 fn a_file_that_changes_after_it_has_settled_comes_with_another_descriptor() {
     let dir = Dir::new();

@@ -167,7 +167,7 @@ impl Hasher for PathHasher {
     }
 }
 
-/// Stands for no slot.
+/// No slot has this number.
 const NONE: usize = usize::MAX;
 
 #[cfg(test)]

@@ -168,7 +168,7 @@ impl Prefetcher {
     }
 }
 
-/// Stands for no slot.
+/// No slot has this number.
 pub(crate) const NO_PLACE: u32 = u32::MAX;
 
 /// Number of cached files from which on requests are prefetched. The memory of fewer files stays in the CPU's cache.

@@ -1,4 +1,4 @@
-//! Tests of guesses, with entries that no file belongs to.
+//! Tests of guessed slots, with entries without files.
 
 use std::rc::Rc;
 
@@ -16,7 +16,7 @@ fn head(target: &str, host: &str) -> RequestHead {
     head
 }
 
-/// Adds an entry, whose hash has this number in its upper half.
+/// Adds an entry; the upper half of its hash is `number`.
 fn add(entries: &mut S3Fifo<Entry>, number: u32) -> u32 {
     let entry = Entry {
         path: Box::default(),
@@ -28,7 +28,7 @@ fn add(entries: &mut S3Fifo<Entry>, number: u32) -> u32 {
     place.expect("there is room")
 }
 
-/// A table, and entries at the first places.
+/// A prefetcher, and entries in the first slots.
 struct Turns(Prefetcher, S3Fifo<Entry>);
 
 impl Turns {
@@ -40,7 +40,7 @@ impl Turns {
         Self(Prefetcher::new(u64::MAX), entries)
     }
 
-    /// A turn with these requests, for which files at these places are opened; returns the guesses.
+    /// Runs a turn of requests, each with the slot of the file that is opened for it. Returns the guesses.
     fn turn(&mut self, requests: &[(&RequestHead, u32)]) -> Vec<u32> {
         let Self(prefetcher, entries) = self;
         requests
@@ -114,7 +114,7 @@ fn requests_are_looked_up_as_many_as_are_asked_for() {
     prefetcher.prefetch_requests(2, &entries);
     let begun = [(); 3].map(|()| prefetcher.begin(&entries));
     assert_eq!(begun, [0, 1, NO_PLACE]);
-    // What was begun is too late; the others are looked up.
+    // The request that has begun is not prefetched any more; later ones are.
     prefetcher.prefetch_requests(100, &entries);
     let begun = [(); 3].map(|()| prefetcher.begin(&entries));
     assert_eq!(begun, [3, 4, NO_PLACE]);
@@ -133,7 +133,7 @@ fn a_connection_without_a_request_has_its_place_in_the_order() {
     prefetcher.prefetch_requests(2, &entries);
     assert_eq!(prefetcher.begin(&entries), NO_PLACE);
     assert_eq!(prefetcher.begin(&entries), 7);
-    // Nothing was begun in the next turn yet.
+    // No request of the next turn has begun.
     prefetcher.end();
     prefetcher.record(8);
     prefetcher.expect(Some(&a));
@@ -157,7 +157,7 @@ fn another_file_at_the_place_of_one_that_was_evicted_is_a_wrong_guess() {
 fn a_set_knows_the_targets_noted_last() {
     let mut turns = Turns::new(10);
     turns.0.sets = vec![[Slot::default(); WAYS]].into();
-    // Of 1,024 tags some targets have the same.
+    // Some targets may share one of the 1,024 tags.
     let tag = |head: &RequestHead| turns.0.hash(head) >> (32 + PLACE_BITS);
     let mut heads: Vec<RequestHead> = (0..10).map(|n| head(&format!("/{n}"), "h")).collect();
     heads.sort_by_key(tag);
@@ -167,7 +167,7 @@ fn a_set_knows_the_targets_noted_last() {
     };
     assert_eq!(turns.turn(&[(a, 1), (b, 2)]), [NO_PLACE; 2]);
     assert_eq!(turns.turn(&[(a, 1), (b, 2)]), [1, 2]);
-    // A right guess changes nothing, so `a` is the older one still.
+    // A right guess changes nothing, so `a` is still older.
     assert_eq!(turns.turn(&[(c, 3)]), [NO_PLACE]);
     assert_eq!(turns.turn(&[(a, NO_PLACE)]), [NO_PLACE]);
     assert_eq!(turns.turn(&[(b, 4), (c, 3)]), [2, 3]);

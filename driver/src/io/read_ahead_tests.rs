@@ -1,4 +1,4 @@
-//! Tests of what is read ahead, without a disk.
+//! Tests of read-ahead without a disk.
 
 use std::fs::File;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn file() -> FileHandle {
     Rc::new(File::open("/dev/null").expect("there is one").into())
 }
 
-/// The rest of a file of 1000 bytes.
+/// The rest of a file of 1000 bytes, from `offset` on.
 fn from(file: &FileHandle, offset: u64) -> FileRange {
     FileRange {
         file: Rc::clone(file),
@@ -28,7 +28,7 @@ fn fetch() -> (Fetch, Arc<AtomicBool>) {
     (Fetch::new(PIECE, Arc::clone(&done)), done)
 }
 
-/// A file of which the first piece was read, for which a client waited.
+/// A file after the read of its first piece, which a client waited for.
 fn begun(file: &FileHandle) -> ReadAhead {
     let mut ahead = ReadAhead::default();
     let (fetch, done) = fetch();

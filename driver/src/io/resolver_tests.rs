@@ -16,11 +16,11 @@ use super::*;
 pub(crate) enum Reply {
     /// Nothing.
     Silence,
-    /// It sends these messages.
+    /// Sends these messages.
     Say(Vec<Vec<u8>>),
 }
 
-/// A query as the server got it.
+/// A query, as received by the server.
 #[derive(Clone)]
 pub(crate) struct Query {
     message: Vec<u8>,
@@ -142,7 +142,7 @@ impl Drop for NameServer {
     }
 }
 
-/// Sockets of both kinds on one port.
+/// A datagram socket and a listener on one port.
 fn sockets() -> (UdpSocket, TcpListener) {
     for _ in 0..100 {
         let connections = TcpListener::bind("127.0.0.1:0").expect("bind");
@@ -154,7 +154,7 @@ fn sockets() -> (UdpSocket, TcpListener) {
     panic!("no port is free for both");
 }
 
-/// A socket for datagrams whose port takes no streams: that of the other is bound and does not listen.
+/// A datagram socket without a listener: its TCP port is bound and does not listen.
 fn datagrams_alone() -> (UdpSocket, OwnedFd) {
     use rustix::net::{AddressFamily, SocketType, bind, socket};
     for _ in 0..100 {
@@ -179,13 +179,13 @@ fn answer_datagram(socket: &UdpSocket, act: &dyn Fn(&Query) -> Reply, log: &Mute
     log.lock().expect("no panic before").push(received.clone());
     if let Reply::Say(messages) = act(&received) {
         for message in messages {
-            // The resolver may be satisfied and gone by the second.
+            // The resolver may have its answer and be gone before the second message.
             let _ = socket.send_to(&message, peer);
         }
     }
 }
 
-/// Answers until the other side ends; the answer comes in pieces.
+/// Answers in pieces until the other side closes.
 fn answer_stream(
     mut stream: TcpStream,
     port: u16,
@@ -215,7 +215,7 @@ fn answer_stream(
     }
 }
 
-/// A loop around a resolver whose askers are numbers.
+/// An event loop around a resolver; waiters are numbers.
 struct Loop {
     poller: Poller,
     resolver: Resolver<u32>,
@@ -223,7 +223,7 @@ struct Loop {
 }
 
 impl Loop {
-    /// Only IPv4 addresses are asked for; what is not answered in `resend_ms` is asked again.
+    /// Only IPv4 addresses are requested. Unanswered queries are sent again after `resend_ms`.
     fn new(servers: &[SocketAddr], resend_ms: u64, log: ErrorLog) -> Self {
         let settings = Settings {
             servers: servers.len(),
@@ -295,7 +295,7 @@ fn answers(last: u8) -> impl Fn(&Query) -> Reply + Send + Sync + 'static {
     move |received| Reply::Say(vec![received.address(last)])
 }
 
-/// A port that takes no datagrams as long as the socket lives: that one hears somebody else alone.
+/// A port that rejects datagrams while the socket lives: the socket is connected to another address.
 fn closed() -> (SocketAddr, UdpSocket) {
     let socket = UdpSocket::bind("127.0.0.1:0").expect("bind");
     let address = socket.local_addr().expect("an address");
@@ -333,7 +333,7 @@ fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
         list.dedup();
         list.len()
     };
-    // All of them equal by chance is less likely than a broken machine.
+    // Equal ports by chance are less likely than a hardware fault.
     assert!(distinct(received.iter().map(|received| received.port).collect()) > 1);
     let id = |received: &Query| u16::from_be_bytes([received.message[0], received.message[1]]);
     assert!(distinct(received.iter().map(id).collect()) > 1);
@@ -364,7 +364,7 @@ fn a_truncated_answer_is_asked_for_over_a_stream() {
 #[test]
 fn a_server_that_is_not_there_is_passed_over_at_once() {
     let server = NameServer::start(answers(3));
-    // The time for an answer is longer than the test may take.
+    // The timeout of a query is longer than the test may take.
     let (nobody, _kept) = closed();
     let mut l = Loop::silent(&[nobody, server.address], 60_000);
     l.ask("a.test", 1);

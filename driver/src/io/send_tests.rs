@@ -67,14 +67,14 @@ fn range(bytes: &[u8], offset: u64, len: u64) -> Chunk {
 
 fn read_available(peer: &mut UnixStream) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // The error is WouldBlock, after everything that has come.
+    // Fails with WouldBlock, after all available bytes.
     let _ = peer.read_to_end(&mut bytes);
     bytes
 }
 
 #[test]
 fn small_file_leaves_with_the_head_in_one_send() {
-    // A datagram socket keeps the borders between sends.
+    // A datagram socket preserves the boundaries of sends.
     let (ours, peer) = std::os::unix::net::UnixDatagram::pair().expect("a pair");
     let mut gather = OutputQueue::default();
     gather.push_bytes(b"head ");
@@ -203,7 +203,7 @@ fn what_a_pool_reads_is_sent_when_it_is_read() {
         let mut gather = OutputQueue::default();
         gather.push_bytes(b"head");
         gather.push(body);
-        // The pages are there, but nobody has said so.
+        // The pages are cached, but the read has not been reported as done.
         let mut sent = |ahead: &ReadAhead| {
             let missing = Missing::Stop(Some(ahead));
             let sent = send(&ours, &mut gather, u64::MAX, in_chunks(0), missing);

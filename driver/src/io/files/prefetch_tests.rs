@@ -1,4 +1,4 @@
-//! Tests of files that are looked up ahead of their requests.
+//! Tests of prefetching files before their requests are answered.
 
 use std::fs;
 use std::io::Write;
@@ -16,7 +16,7 @@ use super::super::{ENTRY_BYTES, Limits, SWEEP_MS};
 use super::*;
 use crate::io::dir_watch::tests::is_watchable;
 
-/// The head of a request for the file with this number.
+/// Makes the head of a request for this file.
 fn head(number: usize) -> RequestHead {
     let mut head = RequestHead::default();
     head.arena = format!("/{number}").into_bytes();
@@ -28,7 +28,7 @@ fn open(cache: &mut FileCache, path: &Path) -> Result<Rc<Opened>, FileError> {
     cache.open(path.as_os_str().as_bytes(), &OpenPolicy::default())
 }
 
-/// A turn of requests for files: those that are expected, and those that are asked for then.
+/// Runs a turn: `expected` are prefetched, then `asked` are opened.
 fn turn(cache: &mut FileCache, dir: &Path, expected: &[usize], asked: &[usize]) -> Vec<String> {
     cache.input_received();
     for number in expected {
@@ -85,7 +85,7 @@ impl Trees {
         self.dir.0.join("current")
     }
 
-    /// Makes a file anew with its text, by another inode.
+    /// Writes a file anew with its text, as another inode.
     fn write(&self, tree: usize, number: usize) {
         let path = self.dir.0.join(["a", "b"][tree]).join(number.to_string());
         let beside = self.dir.0.join("beside");
@@ -127,13 +127,13 @@ fn requests_are_looked_up_from_a_number_of_kept_files_on() {
     assert!(!cache.prefetches());
 }
 
-/// Files and the link to their tree change between turns, guesses are right and wrong, the directory is chosen and closed: what
-/// is opened is what is on disk.
+/// Files and the link to their tree change between turns. Guesses are right and wrong, and the common directory is
+/// opened and closed. Each open returns the state on disk.
 #[test]
 fn what_is_opened_is_what_is_on_disk_whatever_was_expected() {
     let files = 600;
     let mut trees = Trees::new(files);
-    // The second has room for a part of the files.
+    // The second limit has room for a part of the files.
     for limit in [64 << 20, 250_000] {
         let mut cache = later(limit);
         // Other tests of this process need descriptors, too.
@@ -220,7 +220,7 @@ fn the_directory_is_open_while_many_requests_come_together() {
     assert!(!cache.memory.has_base(), "its descriptor was needed");
 }
 
-/// Files that are opened before what is kept of them is looked for are as on the disk, and those that are kept are used.
+/// Files opened before their cache lookup match the disk, and cached entries are used.
 #[test]
 fn files_are_opened_first_where_most_are_new() {
     let mut trees = Trees::new(2 * PREFETCHED_FROM);
@@ -277,7 +277,7 @@ fn directories_are_watched_no_more_where_most_files_are_new() {
     }
     cache.sweep(SWEEP_MS);
     assert!(cache.memory.is_watched() && !cache.mostly_missed);
-    // The hits count for the first of the misses.
+    // These hits count until the first comparison after them.
     let compared = MISSES_COMPARED as usize;
     ask(&mut cache, PREFETCHED_FROM..PREFETCHED_FROM + compared);
     assert!(cache.memory.is_watched());
@@ -295,7 +295,7 @@ fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
         return;
     }
     let folders = Folders::new(&dir.0, PREFETCHED_FROM);
-    // Requests of a turn: each of four files, and one more that finds what a look before it found.
+    // Requests of a turn: four for each of four files, and `extra` more, which need no further lookup.
     for (extra, begins) in [(0, true), (1, false)] {
         let mut cache = later(64 << 20);
         let ask = |cache: &mut FileCache, numbers: &[usize]| {
@@ -327,8 +327,8 @@ fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
     }
 }
 
-/// Files in several directories are changed in all ways between turns; no report is missed, and where there is none a file is not
-/// looked at.
+/// Files in several directories change in all ways between turns. Every change is noticed, and unchanged files are not
+/// checked.
 #[test]
 fn files_in_watched_directories_are_as_on_the_disk() {
     let dir = Dir::new();
@@ -415,7 +415,7 @@ impl<'a> Folders<'a> {
         (0..count).map(|_| self.random(files)).collect()
     }
 
-    /// Changes a file, or none; returns its number.
+    /// Changes at most one file; returns its number.
     fn change(&mut self) -> usize {
         let number = self.random(self.texts.len());
         let (path, way) = (self.path(number), self.random(5));
@@ -441,7 +441,7 @@ impl<'a> Folders<'a> {
         number
     }
 
-    /// Puts a copy in the place of a folder.
+    /// Replaces a folder with a copy.
     fn replace(&self, number: usize) {
         let (folder, old) = (self.dir.join(number.to_string()), self.dir.join("old"));
         fs::rename(&folder, &old).expect("rename");
