@@ -13,8 +13,11 @@ use super::paths::Path;
 use super::stall::{self, Stall};
 use super::writes;
 use crate::doctor::judge::connect::Opened;
+use crate::doctor::judge::first_flight::Captured as Flight;
 use crate::doctor::judge::handshake::Captured;
 use crate::doctor::judge::stall::{LINES_MAX, Stalls};
+use crate::doctor::judge::tls_record_size::SlowRecord;
+use crate::doctor::judge::write_size::Run;
 use crate::doctor::judge::{self, Case, EXAMPLES_MAX, Facts};
 use crate::doctor::{Code, Coverage, Finding, milliseconds};
 
@@ -29,20 +32,11 @@ type Rule = fn(&Capture) -> Option<Finding>;
 
 const RULES: [Rule; 6] = [
     |capture| judge::stall::judge(Facts::Packets(&stalls(capture))),
-    |capture| {
-        let flights = all_handshakes(capture).filter_map(|(_, _, one)| one.flight);
-        judge::first_flight::judge_window(Facts::Packets(&flights.collect::<Vec<_>>()))
-    },
+    |capture| judge::first_flight::judge_window(Facts::Packets(&flights(capture))),
     |capture| judge::handshake::judge(Facts::Packets(&hellos(capture))),
     |capture| judge::connect::judge_connects(Facts::Packets(&opened(capture))),
-    |capture| {
-        let slow = each(capture).filter_map(|(flow, path)| handshake::slow_record(flow, path));
-        judge::tls_record_size::judge(Facts::Packets(&slow.collect::<Vec<_>>()))
-    },
-    |capture| {
-        let runs = capture.flows.iter().filter_map(writes::of);
-        judge::write_size::judge(Facts::Packets(&runs.collect::<Vec<_>>()))
-    },
+    |capture| judge::tls_record_size::judge(Facts::Packets(&slow_records(capture))),
+    |capture| judge::write_size::judge(Facts::Packets(&runs(capture))),
 ];
 
 /// The rules with and without a verdict. Rules about pauses have none for connections with an unknown round trip; a note has
@@ -108,7 +102,21 @@ fn all_handshakes(capture: &Capture) -> impl Iterator<Item = (&Flow, &Path, Hand
     each(capture).filter_map(|(flow, path)| Some((flow, path, handshake::of(flow, path)?)))
 }
 
-fn hellos(capture: &Capture) -> Vec<Captured> {
+pub(crate) fn flights(capture: &Capture) -> Vec<Flight> {
+    let all = all_handshakes(capture).filter_map(|(_, _, one)| one.flight);
+    all.collect()
+}
+
+pub(crate) fn slow_records(capture: &Capture) -> Vec<SlowRecord> {
+    let slow = each(capture).filter_map(|(flow, path)| handshake::slow_record(flow, path));
+    slow.collect()
+}
+
+pub(crate) fn runs(capture: &Capture) -> Vec<Run> {
+    capture.flows.iter().filter_map(writes::of).collect()
+}
+
+pub(crate) fn hellos(capture: &Capture) -> Vec<Captured> {
     let all = all_handshakes(capture).map(|(flow, path, one)| Captured {
         connection: flow.name(),
         packet: one.packet,

@@ -40,7 +40,7 @@ pub use collect::{Capture, read};
 pub use decrypt::KeyLog;
 pub use finding::{coverage, findings};
 #[cfg(test)]
-pub(crate) use finding::{opened, stalls};
+pub(crate) use finding::{flights, hellos, opened, runs, slow_records, stalls};
 pub use flow::{Flow, Segment, Side};
 pub use requests::Counted;
 pub use stall::Stall;

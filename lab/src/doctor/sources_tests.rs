@@ -1,4 +1,4 @@
-//! Facts of a server, of a capture and of a page pass through the same judge.
+//! One judge analyzes the facts of a server, of a capture and of a page.
 
 use std::net::TcpListener;
 use std::time::Duration;
@@ -9,15 +9,22 @@ use super::checks;
 use super::from_har::{connections, page::Page, responses};
 use super::judge::Facts;
 use super::judge::connect::{Connects, Opened, judge_connects};
+use super::judge::first_flight::{self, Asked, Flight, judge_window};
+use super::judge::handshake::{self, Version};
 use super::judge::stall::sweep::{Subject, Sweep, Swept};
 use super::judge::stall::verdict::{PLACES, Sample, late_after};
 use super::judge::stall::{self, Stalls};
+use super::judge::tls_record_size::{self, SlowRecord};
+use super::judge::write_size::{self, Run};
 use super::visitor::tests::visiting;
 use super::{Code, Finding, Severity};
-use crate::capture::tests::{MS, capture, syn_sent_again, withheld};
-use crate::capture::{opened, stalls};
+use crate::capture::tests::{
+    MS, capture, first_record, short_segments, syn_sent_again, tls, withheld,
+};
+use crate::capture::{flights, hellos, opened, runs, slow_records, stalls};
 use crate::client::Url;
 use crate::page::{Visit, har};
+use crate::stats::Estimate;
 
 /// The visit of an archive: a page, then an image of 1,500 bytes with these times and pieces.
 fn visit(timings: &Value, pieces: &Value) -> Visit {
@@ -156,4 +163,132 @@ fn stalls_of_all_sources_have_one_judge() {
         "{:?}",
         found[0].fixes
     );
+}
+
+/// Every finding has the code, fixes, and the severity of its source; the lost round trips agree.
+fn agree(code: Code, found: &[(Option<Finding>, Severity)], round_trips: f64) {
+    for (finding, severity) in found {
+        let finding = finding.as_ref().expect("the source shows the fault");
+        assert_eq!((finding.code, finding.severity), (code, *severity));
+        assert_eq!(finding.lost_round_trips, round_trips, "{finding:?}");
+    }
+}
+
+#[test]
+fn flights_over_the_window_have_one_judge() {
+    let judge: fn(Facts<'_, first_flight::Figures, [first_flight::Captured]>) -> Option<Finding> =
+        judge_window;
+    let server = |bytes| {
+        judge(Facts::Server(&first_flight::Figures {
+            flights: vec![Flight {
+                asked: Asked::Tls13,
+                bytes,
+                round_trips: None,
+            }],
+            round_trip_ms: 50.0,
+            ..first_flight::Figures::default()
+        }))
+    };
+    let packets = |bytes| {
+        judge(Facts::Packets(&flights(&capture(&tls(
+            bytes, 0x0304, true,
+        )))))
+    };
+    assert_eq!([server(14_000), packets(14_000)], [None, None]);
+    let (server, packets) = (server(16_000), packets(16_000));
+    let lost = [&server, &packets].map(|one| one.as_ref().map(|found| found.lost_ms));
+    assert_eq!(lost, [Some(50.0); 2]);
+    let found = [(server, Severity::Bad), (packets, Severity::Bad)];
+    agree(Code::ChainOverWindow, &found, 1.0);
+}
+
+#[test]
+fn handshakes_of_all_sources_have_one_judge() {
+    let judge: fn(Facts<'_, handshake::Figures, [handshake::Captured]>) -> Option<Finding> =
+        handshake::judge;
+    let server = |trips: f64| {
+        judge(Facts::Server(&handshake::Figures {
+            version: Version::Tls13,
+            is_preferred: true,
+            retried: false,
+            round_trips: Some(Estimate {
+                value: trips,
+                low: trips,
+                high: trips,
+                n: 9,
+            }),
+            flight_bytes: 4000,
+            computed_ms: None,
+            round_trip_ms: 50.0,
+        }))
+    };
+    let packets = |version| judge(Facts::Packets(&hellos(&capture(&tls(3000, version, true)))));
+    // `connect` of an archive includes `ssl`.
+    let page = |tls_ms: u32| {
+        let timings =
+            json!({"connect": 50 + tls_ms, "ssl": tls_ms, "send": 0, "wait": 60, "receive": 1});
+        let visit = visit(&timings, &json!([]));
+        judge(Facts::Page(connections::handshakes(&Page::new(&visit))))
+    };
+    assert_eq!([server(1.1), packets(0x0304), page(55)], [None, None, None]);
+    let found = [
+        (server(2.0), Severity::Bad),
+        (packets(0x0303), Severity::Warn),
+    ];
+    agree(Code::HandshakeRoundTrips, &found, 1.0);
+    // A page has no packets: round trips are not counted.
+    let found = page(100);
+    assert_eq!(found.as_ref().map(|one| one.lost_ms), Some(50.0));
+    agree(Code::HandshakeRoundTrips, &[(found, Severity::Warn)], 0.0);
+}
+
+#[test]
+fn large_records_have_one_judge() {
+    let judge: fn(Facts<'_, tls_record_size::Figures, [SlowRecord]>) -> Option<Finding> =
+        tls_record_size::judge;
+    let server = |record_bytes| {
+        let sample = tls_record_size::Sample {
+            small: 50.0,
+            large: 100.0,
+            record_bytes,
+        };
+        judge(Facts::Server(&tls_record_size::Figures {
+            samples: vec![sample; 3],
+            url: "https://h/".to_owned(),
+            round_trip_ms: 50.0,
+        }))
+    };
+    let packets = |bytes| {
+        judge(Facts::Packets(&slow_records(&capture(&first_record(
+            bytes,
+        )))))
+    };
+    assert_eq!([server(13_999), packets(14_000)], [None, None]);
+    let found = [
+        (server(16_389), Severity::Bad),
+        (packets(16_384), Severity::Warn),
+    ];
+    agree(Code::TlsRecordSize, &found, 1.0);
+}
+
+#[test]
+fn small_writes_have_one_judge() {
+    let judge: fn(Facts<'_, write_size::Figures, [Run]>) -> Option<Finding> = write_size::judge;
+    let server = |segments| {
+        let sample = write_size::Sample {
+            first_took_ms: 0.4,
+            segments,
+            took_ms: 1.0,
+        };
+        judge(Facts::Server(&write_size::Figures {
+            url: "http://h/".to_owned(),
+            bytes: 12_000,
+            samples: vec![sample; 3],
+            round_trip_ms: 50.0,
+        }))
+    };
+    let packets = |count| judge(Facts::Packets(&runs(&capture(&short_segments(count, 100)))));
+    assert_eq!([server(20), packets(7)], [None, None]);
+    let found = [(server(21), Severity::Warn), (packets(8), Severity::Warn)];
+    agree(Code::WriteSize, &found, 0.0);
 }

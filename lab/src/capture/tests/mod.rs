@@ -334,7 +334,7 @@ fn a_syn_sent_again_is_slow() {
 }
 
 /// A handshake of TLS 1.3, or 1.2, with a flight of this length, of which those beyond 14,600 come a round trip later.
-pub(super) fn tls(flight: usize, version: u16, offers_tls13: bool) -> Script {
+pub(crate) fn tls(flight: usize, version: u16, offers_tls13: bool) -> Script {
     let round_trip = 50 * MS;
     let mut script = Script::open(0, round_trip);
     script.data(CLIENT, &hello(1, offers_tls13.then_some(0x0304)));
@@ -434,19 +434,22 @@ fn requests_behind_a_handshake_are_counted_without_it() {
     assert_eq!((found[0].request, found[0].counted), (1, Counted::Flights));
 }
 
+/// A handshake of TLS 1.3, then a record of this length, whose bytes beyond 14,600 come a round trip later.
+pub(crate) fn first_record(bytes: usize) -> Script {
+    let mut script = tls(3000, 0x0304, true);
+    for (n, piece) in record(23, &vec![0; bytes]).chunks(1460).enumerate() {
+        if n == 10 {
+            script.ack(CLIENT);
+            script.wait(50 * MS);
+        }
+        script.data(SERVER, piece);
+    }
+    script
+}
+
 #[test]
 fn a_large_first_record_is_slow_where_it_takes_a_round_trip() {
-    let with = |bytes: usize| {
-        let mut script = tls(3000, 0x0304, true);
-        for (n, piece) in record(23, &vec![0; bytes]).chunks(1460).enumerate() {
-            if n == 10 {
-                script.ack(CLIENT);
-                script.wait(50 * MS);
-            }
-            script.data(SERVER, piece);
-        }
-        script
-    };
+    let with = first_record;
     let found = findings(&capture(&with(16_384)));
     assert_eq!(found[0].code, Code::TlsRecordSize);
     assert_eq!(
@@ -456,18 +459,21 @@ fn a_large_first_record_is_slow_where_it_takes_a_round_trip() {
     assert_eq!(codes(&with(14_000)), []);
 }
 
+/// A response in segments of 100 bytes: this many, and one more, with a time between them.
+pub(crate) fn short_segments(count: u64, gap_us: u64) -> Script {
+    let mut script = Script::open(0, 50 * MS);
+    script.data(CLIENT, REQUEST);
+    script.wait(50 * MS);
+    for _ in 0..=count {
+        script.data(SERVER, &[b'x'; 100]);
+        script.wait(gap_us);
+    }
+    script
+}
+
 #[test]
 fn many_short_segments_at_once_are_a_finding() {
-    let with = |count: u64, gap_us: u64| {
-        let mut script = Script::open(0, 50 * MS);
-        script.data(CLIENT, REQUEST);
-        script.wait(50 * MS);
-        for _ in 0..=count {
-            script.data(SERVER, &[b'x'; 100]);
-            script.wait(gap_us);
-        }
-        script
-    };
+    let with = short_segments;
     let found = findings(&capture(&with(writes::RUN_MIN, 100)));
     assert_eq!(found[0].code, Code::WriteSize);
     assert_eq!(found[0].evidence["segments"], writes::RUN_MIN);
