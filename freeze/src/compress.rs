@@ -1,7 +1,7 @@
-//! Compressed copies of files, made once so that no request has to wait for it.
+//! Compressed copies of files, made once so that no request waits for compression.
 //!
-//! A copy is kept only where it saves enough to be worth a file, a descriptor and a place in the cache. Absent:
-//! dictionaries, which a client would have to have first.
+//! A copy is kept only if it saves enough to be worth a file, a descriptor and a place in the cache. Absent:
+//! dictionaries, which clients would need beforehand.
 //!
 //! Source: RFC 7932 (Brotli), RFC 8878 (Zstandard), RFC 1952 (gzip).
 
@@ -49,7 +49,7 @@ impl Coding {
     /// All of them, the one that saves most first.
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
-    /// The coding whose files end so.
+    /// The coding of files with this suffix.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|coding| coding.suffix() == name)
@@ -80,7 +80,7 @@ impl Coding {
         }
     }
 
-    /// The content compressed; `None` where that does not pay.
+    /// The compressed content; `None` if compression does not pay.
     ///
     /// # Errors
     /// Errors of the library.
@@ -114,7 +114,7 @@ fn brotli(bytes: &[u8], level: i32) -> Result<Vec<u8>, String> {
     let bits = usize::BITS - bytes.len().leading_zeros();
     let bits = u8::try_from(bits).unwrap_or(24).clamp(16, 24);
     let window = WindowSize::new(bits).unwrap_or_default();
-    // Where the library names no bound, this is far above it.
+    // If the library has no bound, twice the size is far above it.
     let bound = brotlic::compress_bound(bytes.len(), quality).unwrap_or(bytes.len() * 2);
     let mut out = vec![0; bound.max(64)];
     let mode = CompressionMode::Text;

@@ -89,10 +89,10 @@ pub(super) fn stated(page: &[u8], place: Range<usize>) -> Vec<Stated> {
     found
 }
 
-/// Whether browsers block a file by these digests: none of the strongest algorithm is that of its content.
+/// Returns whether browsers block a file by these digests: no digest of the strongest algorithm matches its content.
 ///
 /// # Errors
-/// Those of `digest`, which gives the content's.
+/// Those of `digest`, which computes the content's digest.
 pub(super) fn block(
     stated: &[Stated],
     digest: impl Fn(Algorithm) -> Result<String, String>,

@@ -1,6 +1,6 @@
-//! File types, by the end of names: language, media type, whether compression pays.
+//! File types by suffix: language, media type, whether compression pays.
 //!
-//! Absent: looking into files. A page that says it is something else by its name is served as that, too.
+//! Absent: the content of files. A page with the suffix of another type is served as that type, too.
 
 /// Language of a file's references.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl FileType {
         kind
     }
 
-    /// Whether it is a page or what is asked for by name as a page is.
+    /// Returns whether it is a page, or a file requested by name like a page.
     pub(super) fn is_page(self) -> bool {
         use Language::{AppManifest, Html, Xml};
         matches!(self.language, Html | Xml | AppManifest)
@@ -117,8 +117,7 @@ const KINDS: &[Row] = {
     ]
 };
 
-/// Names that others ask for without a page that refers to them: programs, crawlers, hosts, browsers of their own
-/// accord.
+/// Names requested without a reference in a page: by programs, crawlers, hosts, and browsers on their own.
 pub(super) const KEPT: &[&str] = &[
     "robots.txt",
     "favicon.ico",
@@ -137,9 +136,8 @@ pub(super) const KEPT: &[&str] = &[
     ".*",
 ];
 
-/// Whether a path is one that `pattern` means. `*` stands for anything but a slash, `**` for anything, `?` for a letter.
-/// A pattern with a slash is one of the whole path, one without is one of the name; a slash at the end means all that is
-/// below.
+/// Returns whether `pattern` matches a path. `*` matches anything but a slash, `**` anything, `?` one letter. A pattern
+/// with a slash applies to the whole path, one without to the name. A slash at the end matches everything below.
 pub(super) fn matches(pattern: &str, path: &str) -> bool {
     if let Some(directory) = pattern.strip_suffix('/') {
         let below = format!("/{}/**", directory.trim_start_matches('/'));

@@ -1,9 +1,9 @@
-//! A static site's tree with the hash of its content in the name of each file that pages refer to.
+//! Rewrites the tree of a static site: each file referenced by pages gets the hash of its content in its name.
 //!
-//! The tree is read (`tree`, `scan`), every file that is surely referred to and only so gets a name with a hash
-//! (`names`), and a copy with the new names in it is written (`output`) and put in its place as a whole (`stage`). What
-//! cannot be known for sure is left as it is: a file whose name a script holds keeps it. Nothing out of the two trees
-//! and the manifest is touched. Absent: minifying, bundling, and references that scripts put together as they run.
+//! The tree is read (`tree`, `scan`). Every file that has references, and no other possible use, gets a name with a
+//! hash (`names`). A copy with the new names in it is written (`output`) and put in place as a whole (`stage`).
+//! Uncertain files are unchanged: if a script holds a file's name, the file keeps it. Nothing outside the two trees and
+//! the manifest is touched. Absent: minifying, bundling, and references that scripts build at run time.
 //!
 //! Source: of our own; docs/freeze.md.
 
@@ -41,21 +41,21 @@ pub use url::Site;
 pub struct Options {
     /// The tree.
     pub dir: PathBuf,
-    /// Where the frozen tree goes.
+    /// Path of the frozen tree.
     pub out: PathBuf,
-    /// Where the manifest goes; beside the frozen tree without.
+    /// Path of the manifest; `None` puts it beside the frozen tree.
     pub manifest: Option<PathBuf>,
-    /// Patterns of what keeps its name, in addition to the usual ones.
+    /// Patterns of files that keep their names, in addition to the usual ones.
     pub keep: Vec<String>,
-    /// Patterns of what is left out.
+    /// Patterns of files that are left out.
     pub exclude: Vec<String>,
-    /// Where the tree will be found.
+    /// URL at which the tree will be served.
     pub site: Site,
     /// Follow symbolic links out of the tree.
     pub follow: bool,
-    /// Rename also what nothing refers to.
+    /// Rename also files without references.
     pub all: bool,
-    /// Say which files keep their names because of what.
+    /// Print the files that keep their names, with the reason.
     pub verbose: bool,
     /// Codings of siblings.
     pub codings: Vec<Coding>,
@@ -83,8 +83,8 @@ pub struct Frozen {
 pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let begin = Instant::now();
     let mut stage = Stage::find(options)?;
-    // A run waits for another one before it reads. A missing directory is made at the end: an unreadable source must leave
-    // nothing behind.
+    // A run waits for another one before it reads. A missing directory is made at the end: an unreadable source must
+    // leave nothing behind.
     stage.lock_if_possible()?;
     let tree = Tree::read(options)?;
     let read = pool::each(options.threads, "reading", tree.files.len(), |index| {
@@ -148,7 +148,7 @@ fn referred(read: &[Read]) -> HashSet<usize> {
     edges.map(|edge| edge.target).collect()
 }
 
-/// Files that keep their names because something may ask for them by name.
+/// Files that keep their names because they may be requested by name.
 fn named(read: &[Read]) -> HashSet<usize> {
     let named = read.iter().flat_map(|read| &read.found.named);
     named.map(|(_, file)| *file).collect()

@@ -32,7 +32,7 @@ pub(super) struct Names<'t> {
     read: &'t [Read],
     /// The digits in the name of each file; `None` for one that keeps its own.
     digits: Vec<Option<String>>,
-    /// Digests of files for pages that name them, once they are asked for.
+    /// Digests of files for pages that contain them, computed on demand.
     digests: Mutex<Vec<(Digested, String)>>,
 }
 
@@ -49,7 +49,7 @@ enum Content {
 }
 
 impl<'t> Names<'t> {
-    /// Names all files of which `renamed` says that they get a new one.
+    /// Names all files that `renamed` marks.
     ///
     /// # Errors
     /// A file cannot be read, or was changed meanwhile.
@@ -67,7 +67,7 @@ impl<'t> Names<'t> {
         for circle in circles(read.len(), |file| renamed[file], targets) {
             names.name(&circle)?;
         }
-        // Digests that were asked for while names were missing are not the last word.
+        // Digests computed before all names were known may be wrong.
         names.digests = Mutex::default();
         Ok(names)
     }

@@ -1,4 +1,4 @@
-//! Writes each file and its compressed copies, unless the old tree has the same.
+//! Writes each file and its compressed copies, unless the old tree has an equal one.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -139,7 +139,7 @@ impl Maker<'_> {
             written: Vec::new(),
             same: Vec::new(),
         };
-        // What did not change is taken from the old tree, which keeps its modification time and so its ETag.
+        // An unchanged file is linked from the old tree, so that it keeps its modification time and its ETag.
         if self.stage.old(&path).is_some_and(|old| old == content) {
             made.same.push(path.clone());
         } else {

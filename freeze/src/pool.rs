@@ -1,4 +1,4 @@
-//! Work on many files by several threads, with a bar on standard error while somebody watches.
+//! Work on many files by several threads, with a progress bar if standard error is a terminal.
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -6,10 +6,10 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Does something with each of `count` indices and returns the results in their order.
+/// Calls a function for each of `count` indices and returns the results in their order.
 ///
 /// # Errors
-/// The first error; what has not been begun then is left.
+/// The first error; indices that were not begun by then are skipped.
 pub(super) fn each<T: Send>(
     threads: usize,
     what: &str,

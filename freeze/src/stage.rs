@@ -1,9 +1,9 @@
-//! The frozen tree on the disk: written beside the one that is there, put in its place by one rename.
+//! The frozen tree on the disk: written beside the existing one, put in its place by one rename.
 //!
-//! Unchanged files are not written but linked, so that they keep their inode and times. Readers see
-//! the old tree or the new one, never a part of one, and a run that is killed leaves the old one. The manifest of the
-//! new tree is there under the name `FILE.next` before the tree is, so that the next run knows all it may remove.
-//! Absent: surviving the machine's loss of power in the middle; nothing is flushed to the disk.
+//! Unchanged files are not written but linked, so that they keep their inode and times. Readers see the old tree or the
+//! new one, never a part of one, and a run that is killed leaves the old one. The manifest of the new tree exists under
+//! the name `FILE.next` before the tree does, so that the next run knows the files that it may remove. Absent:
+//! durability after a power failure; nothing is flushed to the disk.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,14 +16,14 @@ use server_modules::freeze_manifest::format::Manifest;
 use super::Options;
 use super::tree::failed;
 
-/// Where everything goes.
+/// Paths of the trees and manifests.
 #[derive(Debug)]
 pub(super) struct Stage {
     /// The frozen tree.
     out: PathBuf,
     /// The one that is being written.
     new: PathBuf,
-    /// The one that was, where two renames were needed.
+    /// The previous tree, if two renames were needed.
     old: PathBuf,
     manifest: PathBuf,
     next: PathBuf,
@@ -37,7 +37,7 @@ pub(super) struct Stage {
 pub(super) struct Before {
     /// The files in the frozen tree.
     pub(super) files: BTreeSet<String>,
-    /// Manifests that tell of them, the last one first.
+    /// Manifests of these files, the last one first.
     pub(super) manifests: Vec<Manifest>,
 }
 
@@ -206,7 +206,8 @@ impl Stage {
         if !self.out.exists() {
             rename(&self.new, &self.out)?;
         } else if renameat_with(CWD, &self.new, CWD, &self.out, RenameFlags::EXCHANGE).is_err() {
-            // File systems that cannot exchange; the next run repairs what is left if this one ends in between.
+            // For file systems that cannot exchange two names. If this run ends in between, the next one repairs the
+            // rest.
             rename(&self.out, &self.old)?;
             rename(&self.new, &self.out)?;
         }
@@ -215,7 +216,7 @@ impl Stage {
         remove_tree(&self.old)
     }
 
-    /// Writes the manifest alone, where the tree is the same.
+    /// Writes the manifest alone, if the tree is unchanged.
     ///
     /// # Errors
     /// Those of the system.
@@ -236,7 +237,7 @@ impl Stage {
         fs::write(&self.next, manifest).map_err(|error| failed("write", &self.next, &error))
     }
 
-    /// Where the manifest is.
+    /// Path of the manifest.
     pub(super) fn manifest(&self) -> &Path {
         &self.manifest
     }

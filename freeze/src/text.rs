@@ -1,27 +1,27 @@
-//! Text with the place of each of its bytes in the file: what stands behind entities and escapes.
+//! Decoded text with the position of each of its bytes in the file: without entities and escapes.
 //!
-//! A reference is found in what a browser reads and changed where it is written. All changes are insertions of letters,
-//! digits and dots, which no language here has to escape, so that a place is all that is needed. Absent: named
-//! entities other than the five of XML, which no path needs.
+//! A reference is found in the decoded text and changed in the file. All changes are insertions of letters, digits and
+//! dots, which no language here has to escape, so a position is enough. Absent: named entities other than the five of
+//! XML, which no path needs.
 //!
-//! Source: HTML, "Character reference state"; CSS Syntax 3, "Consume an escaped code point"; ECMAScript,
-//! "String Literals".
+//! Source: HTML, "Character reference state"; CSS Syntax 3, "Consume an escaped code point"; ECMAScript, "String
+//! Literals".
 
 use std::borrow::Cow;
 
-/// Text and where it is from.
+/// Text and its position in the file.
 #[derive(Debug, Clone)]
 pub(super) struct Text<'a> {
     bytes: Cow<'a, [u8]>,
     places: Places,
 }
 
-/// Where each byte of a text is in the file.
+/// Position of each byte of a text in the file.
 #[derive(Debug, Clone)]
 enum Places {
     /// One after the other from here on.
     From(usize),
-    /// Where each byte begins, and where the last one ends.
+    /// The begin of each byte, and the end of the last one.
     Each(Vec<usize>),
 }
 
@@ -39,7 +39,7 @@ impl<'a> Text<'a> {
         &self.bytes
     }
 
-    /// Where the byte with this index is in the file; that of the end for the length.
+    /// Position in the file of the byte with this index; the length as index returns the end.
     pub(super) fn place(&self, index: usize) -> usize {
         match &self.places {
             Places::From(from) => from + index,
@@ -58,8 +58,8 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// Returns the text between the quotes of a string at `at`, and where reading goes on: a string ends with its line
-    /// at the latest.
+    /// Returns the text between the quotes of a string at `at`, and the position after the string: it ends with its
+    /// line at the latest.
     pub(super) fn quoted(&self, at: usize) -> (usize, usize, usize) {
         let (bytes, from) = (self.bytes(), at + 1);
         let mut to = from;

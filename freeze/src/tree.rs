@@ -1,7 +1,7 @@
-//! The tree that is frozen: its files, found by path and by name.
+//! The source tree: its files, found by path and by name.
 //!
-//! Symbolic links inside of the tree are what they point to. One that points out of it is left out with a warning,
-//! unless the options say that links are followed. Names are UTF-8, because references and the manifest are.
+//! A symbolic link inside the tree stands for its target. A link out of it is left out with a warning, unless the
+//! options follow links. Names are UTF-8, because references and the manifest are.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -28,7 +28,7 @@ pub(super) struct File {
 }
 
 impl File {
-    /// The sentence about a file that cannot be read; one behind a link has both names.
+    /// The message about an unreadable file; a link's target has both names.
     pub(super) fn unreadable(&self, error: &io::Error) -> String {
         let why = failed("read", &self.disk, error);
         excludable(match self.disk.ends_with(&self.path) {
@@ -110,7 +110,7 @@ impl Tree {
         page.flatten().map_or(At::Nothing, |id| At::File(*id))
     }
 
-    /// The files that a word of a script may mean: those whose path ends as the word does, or the other way round.
+    /// The files that a word of a script may mean: the path ends with the word, or the word with the path.
     pub(super) fn meant<'t>(&'t self, word: &str) -> impl Iterator<Item = usize> + use<'t> {
         let word = url::decoded(word.trim_end_matches('.'));
         let name = word.rsplit(['/', '\\']).next().unwrap_or_default();

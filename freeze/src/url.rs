@@ -4,10 +4,10 @@
 //!
 //! Source: WHATWG URL, "URL parsing", for special schemes.
 
-/// Where the tree will be found.
+/// URL at which the tree will be served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Site {
-    /// `https://example.org`, where it is known.
+    /// `https://example.org`, if known.
     origin: Option<String>,
     /// Its path there, with a slash at both ends.
     mount: String,
@@ -16,7 +16,7 @@ pub struct Site {
 /// Meaning of a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Target {
-    /// Nothing that could be a file: the same document, data, mail.
+    /// No file: the same document, data, mail.
     Nothing,
     /// Something out of the tree; for an HTTP URL its path there, without the first slash.
     Elsewhere(String),
@@ -25,7 +25,7 @@ pub(super) enum Target {
 }
 
 impl Site {
-    /// `https://example.org/docs/`, or `/docs/` where only the path is known.
+    /// `https://example.org/docs/`, or `/docs/` if only the path is known.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (origin, path) = match text.split_once("://") {
@@ -44,7 +44,7 @@ impl Site {
         Some(Self { origin, mount })
     }
 
-    /// Resolves `url` in a document whose directory is `dir`, a path that is empty or ends in a slash.
+    /// Resolves `url` in a document in the directory `dir`, which is empty or ends in a slash.
     pub(super) fn resolve(&self, dir: &str, url: &[u8]) -> Target {
         let url = String::from_utf8_lossy(url.trim_ascii());
         let path = &url[..url.find(['?', '#']).unwrap_or(url.len())];
@@ -69,7 +69,7 @@ impl Site {
         }
     }
 
-    /// Returns the directory that a `base` element sets for the references after it; `None` where that is out of the tree.
+    /// Returns the directory that a `base` element sets for later references; `None` if it is outside the tree.
     pub(super) fn base(&self, dir: &str, url: &[u8]) -> Option<String> {
         match self.resolve(dir, url) {
             Target::Nothing => Some(dir.to_owned()),
@@ -115,7 +115,7 @@ impl Site {
                 "." | "%2e" | "%2E" => slash = true,
                 ".." | ".%2e" | ".%2E" | "%2e." | "%2E." | "%2e%2e" | "%2E%2E" => {
                     slash = true;
-                    // A browser goes no higher than the root; above the root of a part of a site there is more.
+                    // A browser stays at the root. A part of a site has other files above its root.
                     if parts.pop().is_none() && self.mount != "/" {
                         return Target::Elsewhere(String::new());
                     }
@@ -141,7 +141,7 @@ impl Default for Site {
     }
 }
 
-/// Where in a reference the hash of a name is put: before the last dot of the last part of its path, else at the end.
+/// The place of the hash in a reference: before the last dot of the last part of its path, else at the end.
 pub(super) fn hash_place(url: &[u8]) -> usize {
     let blank = |b: &u8| b.is_ascii_whitespace();
     let trimmed = url.len() - url.iter().rev().take_while(|b| blank(b)).count();
@@ -173,7 +173,7 @@ fn scheme(path: &str) -> Option<&str> {
     valid.then_some(scheme)
 }
 
-/// Without percent signs; what is no UTF-8 then is no name of the tree.
+/// Decodes percent signs; a result that is not UTF-8 is no name of the tree.
 pub(super) fn decoded(path: &str) -> String {
     if !path.contains('%') {
         return path.to_owned();

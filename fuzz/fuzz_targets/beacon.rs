@@ -25,7 +25,13 @@ fuzz_target!(|input: &[u8]| {
         beacon.largest_paint_us(),
         beacon.interaction_us,
     ];
-    assert!(times.into_iter().flatten().chain(files).all(|us| u64::from(us) <= latest));
+    assert!(
+        times
+            .into_iter()
+            .flatten()
+            .chain(files)
+            .all(|us| u64::from(us) <= latest)
+    );
     assert!(beacon.shift.is_none_or(|shift| shift <= SHIFT_MAX));
     // The script writes each field in one form, so a cut or lengthened text is never a beacon.
     for end in 0..input.len() {

@@ -1,4 +1,4 @@
-//! Captures of packets: whatever a file says, it is read or refused with a sentence, and the findings name packets that are there.
+//! Packet captures: every file is read or refused with a message, and findings name existing packets.
 #![no_main]
 
 use std::sync::LazyLock;

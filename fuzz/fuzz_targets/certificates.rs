@@ -1,7 +1,7 @@
 //! PEM and DER: certificates, keys, lists of revoked certificates.
 //!
-//! The first byte chooses whether the rest is a text or the DER that a text of a label is made of. What can be read can be
-//! shown in every form, and written and read again.
+//! The first byte chooses whether the rest is a text or the DER of a text with a label. Parsed input can be printed in
+//! every form, and written and read again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -38,7 +38,7 @@ fn read(text: &[u8]) {
     if let Ok(lists) = Crl::from_pem(text) {
         assert!(!lists.is_empty());
     }
-    // Without passwords: a key that is encrypted says how often it is to be hashed.
+    // Without passwords: an encrypted key chooses its number of hash rounds.
     let _ = Key::from_pem(text, &[]);
 }
 

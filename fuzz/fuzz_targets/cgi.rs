@@ -1,7 +1,8 @@
-//! Heads of CGI: the same bytes, whole and cut, give the same heads, of servers that may send a status line and of those whose
-//! status lines are skipped; nothing panics, and what is kept has a status and no framing but a length.
+//! Heads of CGI, with and without permitted status lines: the same bytes, whole and cut, give the same heads, and
+//! nothing panics.
 //!
-//! The first two bytes choose the limit of heads and how the rest is cut. The rest are heads, one after the other.
+//! An accepted head has a status, and no framing but a length. The first two bytes choose the limit of heads and the
+//! cuts of the rest. The rest are heads, one after the other.
 #![no_main]
 
 use engines::cgi::{HeadParser, ProtocolError, StatusLine};

@@ -1,7 +1,7 @@
-//! The first bytes of a TLS connection: whatever they are cut into, the same is found and the same is left for the handshake,
-//! nothing is held twice, and nothing is lost.
+//! The first bytes of a TLS connection: any cuts give the same result and the same remaining bytes for the handshake,
+//! without duplicates or losses.
 //!
-//! The first byte says how the rest is cut.
+//! The first byte chooses the cuts of the rest.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -15,7 +15,7 @@ fuzz_target!(|input: &[u8]| {
     let whole = parse(bytes);
     let (found, left, read) = in_pieces(bytes, cut);
     assert_eq!(found, whole);
-    // What is left means the same. Where the message ends inside of a record, that is cut in two.
+    // The remaining bytes parse to the same result. If the message ends inside a record, that record is split.
     assert!(left.len() <= bytes.len() + RECORD_HEAD_BYTES);
     assert_eq!(parse(&left), whole);
     if !matches!(whole, Parsed::More) {

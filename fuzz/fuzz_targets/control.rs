@@ -1,7 +1,7 @@
-//! Messages between supervisor and worker: a message that can be parsed is encoded and parsed again as an equal one;
-//! whatever a process that was taken over sends, the other one reads a message or an error.
+//! Messages between supervisor and worker: a parsed message is encoded and parsed again as an equal one.
 //!
-//! The first byte chooses what the rest is, the second how many descriptors come with it.
+//! Any bytes of a compromised process are a message or an error for the other one. The first byte chooses the kind of
+//! the rest, the second the number of descriptors.
 #![no_main]
 
 use std::fs::File;
@@ -38,7 +38,7 @@ fn to_worker(payload: &[u8], fds: usize) {
     assert_eq!(again.encode().expect("as before").0, written);
 }
 
-/// A message with this text, if it is one: what is written of it is read again, and written again as the same.
+/// A message with this text, if it is valid: its encoding is read again, and written again as the same bytes.
 fn from_worker(text: &[u8]) {
     let wire = [&fdpass::header(text.len(), 0)[..], text].concat();
     let Ok(Some((message, used))) = FromWorker::parse(&wire) else {
@@ -55,7 +55,7 @@ fn from_worker(text: &[u8]) {
     }
 }
 
-/// A socket at whose other end these bytes were written, and the end.
+/// A socket with these bytes written at its other end.
 fn raw(bytes: &[u8]) -> OwnedFd {
     let (mut ours, theirs) = UnixStream::pair().expect("there are descriptors");
     ours.write_all(bytes).expect("they fit into the socket");

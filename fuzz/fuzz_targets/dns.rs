@@ -1,7 +1,7 @@
-//! DNS: a resolver between askers and servers that say anything. Each question gets one event or was taken back, the
-//! tables agree after each step, nothing panics; a stream gives the same messages wherever it is cut.
+//! DNS: a resolver between clients and servers that send any bytes. Each question gets one event or is cancelled, the
+//! tables agree after each step, and nothing panics; a stream gives the same messages with any cuts.
 //!
-//! The first two bytes choose settings; then each byte is a step, with what it needs behind it.
+//! The first two bytes choose settings; then each byte is a step, followed by its operands.
 #![no_main]
 
 use engines::dns::{Event, Frames, Key, Resolver, Route, Settings, Subject, Transport};
@@ -54,9 +54,9 @@ struct World {
     id: u16,
     /// Queries that were sent.
     sent: Vec<(Route, Vec<u8>)>,
-    /// Questions whose event is still to come.
+    /// Questions without an event so far.
     open: BTreeSet<Key>,
-    /// The time each of them may take.
+    /// The timeout of each question.
     asked: BTreeMap<Key, u64>,
 }
 
@@ -70,7 +70,7 @@ impl World {
             rest = self.step(*step, more);
             self.fetch();
         }
-        // In the end everybody is told: questions with a time by that.
+        // In the end every question with a timeout has its event.
         self.now_ms += 1_000_000;
         self.resolver.expire(self.now_ms);
         self.fetch();
@@ -112,7 +112,7 @@ impl World {
                     server: usize::from(step >> 3 & 3),
                     transport: transport(step),
                 };
-                // What is refused is not for this target to judge.
+                // This target does not check refusals.
                 let _ = self.resolver.receive(self.now_ms, route, message);
                 return rest;
             }
@@ -139,7 +139,7 @@ impl World {
         self.asked.insert(key, timeout_ms);
     }
 
-    /// A server answers one of the last queries: flags, number of answers, and what follows the question.
+    /// A server answers one of the last queries: flags, number of answers, and the bytes after the question.
     fn reply<'a>(&mut self, step: u8, rest: &'a [u8]) -> &'a [u8] {
         let back = usize::from(step >> 3 & 7) + 1;
         let Some((route, query)) = self.sent.len().checked_sub(back).map(|n| &self.sent[n]) else {
@@ -177,7 +177,7 @@ impl World {
     }
 }
 
-/// As many bytes as the first says.
+/// Splits off the number of bytes in the first byte.
 fn cut(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes {
         [length, rest @ ..] => rest.split_at(usize::from(*length).min(rest.len())),

@@ -1,7 +1,7 @@
-//! FastCGI, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
-//! body is never reported as the whole, and the output is the requests in records.
+//! FastCGI, client role: events are the same for whole, cut and owned buffers, a part of a body is never reported as
+//! the whole, and the output is the requests in records.
 //!
-//! With one bit of the mode what the server sends is made into records: a byte chooses the type and the padding, another one is
+//! One bit of the mode frames the server's bytes as records: a byte chooses the type and the padding, another one is
 //! the length of the content.
 #![no_main]
 
@@ -148,7 +148,7 @@ impl KeepaliveClient for FastCgi {
             let (content, behind) = behind.split_at(behind.len().min(len.into()));
             records.extend([1, of, 0, 1, 0, len, padding, 0]);
             records.extend_from_slice(content);
-            // END_REQUEST that is short in the input says that all is well.
+            // A short END_REQUEST of the input is completed as success.
             let missing = if of == 3 { 8 - content.len() } else { 0 };
             records.extend(std::iter::repeat_n(0, missing + usize::from(padding)));
             rest = behind;

@@ -1,7 +1,6 @@
-//! Body stages that see a body in pieces: `gunzip`, `sub_filter`, and what finds the commands of `ssi`.
+//! Body stages on bodies in pieces: `gunzip`, `sub_filter`, and the parser of `ssi` commands.
 //!
-//! The same bytes, whole and cut in pieces, must come out the same, or break off both. What is put out at a time stays
-//! below its limit.
+//! The same bytes, whole and cut, have the same output, or both fail. A single output stays below its limit.
 #![no_main]
 
 use engines::http::Chunk;

@@ -1,7 +1,7 @@
-//! Databases of addresses: the first byte says as what the rest is taken, the next four are an address to ask for.
+//! Address databases: the first byte chooses the format of the rest, the next four are an address to look up.
 //!
-//! Whatever the bytes, nothing panics, an answer lies inside the file, and an address of IPv4 and the same one written
-//! as IPv6 have the same answer.
+//! With any bytes, nothing panics, a result is inside the file, and an IPv4 address has the same result as its IPv6
+//! form.
 #![no_main]
 
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,9 +1,9 @@
-//! HTTP/1, client role: the same bytes, whole, cut, and out of buffers that are given away tell the same story, an exchange
-//! ends once, the connection never contradicts itself, nothing panics, and what is sent is one request for every reader.
+//! HTTP/1, client role: the same bytes, whole, cut, and in owned buffers, give the same events. An exchange ends once,
+//! states are consistent, nothing panics, and the output is one request for every reader.
 //!
-//! The first four bytes choose the limit of heads, what becomes of bodies, how the rest is cut and whether the end is whole.
-//! The rest is turns, told apart by 0xff: a byte that chooses the request, if there is room for one, with one of its bits
-//! fields of any bytes up to 0xfe, then what the server sends.
+//! The first four bytes choose the limit of heads, the delivery of bodies, the cuts of the rest, and whether the end is
+//! whole. The rest is turns, separated by 0xff. A turn has a byte that chooses the request, if there is space for one;
+//! one of its bits adds fields of any bytes up to 0xfe. Then come the server's bytes.
 #![no_main]
 
 use engines::client::{Bodies, MAX_INTERIM};
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
         vec![front, back]
     });
     assert_eq!(whole, halves, "cut at {at} of 256");
-    // What becomes of bodies changes nothing else.
+    // The delivery of bodies changes nothing else.
     let mut other = peer(others).run(&turns, |bytes| vec![bytes]);
     for story in [&mut whole, &mut other] {
         story.events.retain(|event| !is_of_body(event));
@@ -97,7 +97,7 @@ struct Peer {
     whole_end: bool,
     /// How data is divided depends on how it comes, so it is joined.
     events: Vec<ClientEvent>,
-    /// All that was sent, and where the last request begins.
+    /// All sent bytes, and the begin of the last request.
     sent: Vec<u8>,
     begun_at: usize,
     /// The exchange in progress, and its state.
@@ -203,7 +203,7 @@ impl Peer {
         }
     }
 
-    /// The head is what was asked for, to the byte.
+    /// The head equals the requested one, byte for byte.
     fn check_head(&mut self, fields: &[(&[u8], &[u8])], http10: bool) {
         let minor = if http10 { b'0' } else { b'1' };
         let (method, path) = (fields[0].1, fields[1].1);
@@ -217,7 +217,7 @@ impl Peer {
         assert!(self.sent[self.begun_at..].starts_with(&wanted));
     }
 
-    /// The server role finds one request at most in what was sent for one, and no fault of framing.
+    /// The server role finds at most one request in the bytes of one request, and no fault of framing.
     fn check_sent(&mut self) {
         let sent = &self.sent[self.begun_at..];
         self.begun_at = self.sent.len();

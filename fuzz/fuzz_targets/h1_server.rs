@@ -1,8 +1,6 @@
-//! HTTP/1, server role: the same bytes, whole and cut, tell the same story,
-//! the connection never contradicts itself, and nothing panics.
+//! HTTP/1, server role: the same bytes, whole and cut, give the same events, states are consistent, and nothing panics.
 //!
-//! The first three bytes choose limits, when requests are answered, and how
-//! the rest is cut; the rest is what the peer sends.
+//! The first three bytes choose limits, the times of responses, and the cuts of the rest; the rest is the peer's bytes.
 #![no_main]
 
 use engines::h1::{Conn, Event, Next, Phase, Settings};
@@ -49,7 +47,7 @@ struct Story {
     kept: bool,
 }
 
-/// A head without what depends on how much of a broken line had arrived.
+/// A head without the parts that depend on the received length of a broken line.
 #[derive(Debug, PartialEq)]
 struct Head {
     target: Vec<u8>,

@@ -1,9 +1,7 @@
-//! HTTP/2, server role: the same bytes, whole and cut, tell the same story, the connection never contradicts itself, and
-//! nothing panics.
+//! HTTP/2, server role: the same bytes, whole and cut, give the same events, states are consistent, and nothing panics.
 //!
-//! The first three bytes choose limits, when requests are answered, and how the rest is cut. The rest is what the peer
-//! sends: bytes as they are, or frames in short (type and flags, stream, length, payload), so that lengths need not be
-//! guessed.
+//! The first three bytes choose limits, the times of responses, and the cuts of the rest. The rest is the peer's bytes:
+//! raw, or frames in short form (type and flags, stream, length, payload), so that lengths need not be guessed.
 #![no_main]
 
 use std::rc::Rc;

@@ -1,8 +1,8 @@
-//! HTTP/2, client role: the same bytes, whole and cut, tell the same story, an exchange ends once, the connection never
-//! contradicts itself, and nothing panics. What the engine sends is read by its server role, which must find no fault.
+//! HTTP/2, client role: the same bytes, whole and cut, give the same events, an exchange ends once, states are
+//! consistent, and nothing panics. The server role of the engine reads the output and must find no fault.
 //!
-//! The first four bytes choose limits, requests, and how the rest is cut. The rest is what the server sends: bytes as they
-//! are, or frames in short (type and times, flags, stream, length, payload), so that lengths need not be guessed.
+//! The first four bytes choose limits, requests, and the cuts of the rest. The rest is the server's bytes: raw, or
+//! frames in short form (type and times, flags, stream, length, payload), so that lengths need not be guessed.
 #![no_main]
 
 use std::rc::Rc;
@@ -60,5 +60,5 @@ impl StreamClient for ClientTarget {
     }
 }
 
-/// SETTINGS of a server that says nothing.
+/// Empty SETTINGS of a server.
 const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];

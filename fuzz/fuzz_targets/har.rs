@@ -1,5 +1,5 @@
-//! HAR archives: what is read has finite times in their order, and is the same again when it is written and read; its analysis
-//! and its comparison with itself hold their bounds.
+//! HAR archives: parsed times are finite and in order, and survive writing and reading. The analysis and the comparison
+//! with itself keep their bounds.
 #![no_main]
 
 use lab::page::comparison::{Match, compare};
@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let archive = write(&visits);
     let again = read(archive.as_bytes()).expect("what is written can be read");
-    // Pages without entries, of which there may be any number, are not the same as none.
+    // Pages without entries may be in any number, and are kept.
     assert_eq!(again.len(), pages.len());
     for (first, second) in pages.iter().zip(&again) {
         assert_eq!(first.visit, second.visit);

@@ -1,5 +1,5 @@
-//! Header compression: whatever can be decoded is encoded again and decoded to the same fields, block after block over the
-//! same tables, with and without Huffman coding; tables keep their size, and nothing panics.
+//! Header compression: decoded fields are encoded and decoded to the same fields, block after block over the same
+//! tables, with and without Huffman coding. Tables keep their size, and nothing panics.
 //!
 //! The first two bytes choose the sizes of the tables; the rest is header blocks, each after a byte with its length.
 #![no_main]
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Fields of a block; `None` where it is broken, which breaks the connection.
+/// Fields of a block; `None` if it is broken, which breaks the connection.
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Option<Fields> {
     let mut fields = Fields::new();
     let mut bytes = 0;

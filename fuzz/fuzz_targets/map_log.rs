@@ -1,7 +1,7 @@
-//! Access logs: lines of any bytes, in formats of any text. Reading them in pieces gives the same figures as reading them whole,
-//! and no line is lost.
+//! Access logs: lines of any bytes, in formats of any text. Reading in pieces gives the same figures as reading the
+//! whole, and no line is lost.
 //!
-//! The first line of an input is the format; an empty one is to be detected. Pieces end at bytes 0x01 of the rest.
+//! The first line of an input is the format; an empty one is detected. Pieces end at bytes 0x01 of the rest.
 #![no_main]
 
 use std::net::IpAddr;

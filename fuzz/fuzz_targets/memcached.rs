@@ -1,6 +1,7 @@
-//! memcached, client role: events do not depend on whether bytes come whole, cut, or in owned buffers, a part of a
-//! value is never reported as the whole, a request is one line with the key, and of an answer with others behind it all
-//! is reported or nothing.
+//! memcached, client role: events are the same for whole, cut and owned buffers, and a part of a value is never
+//! reported as the whole.
+//!
+//! A request is one line with the key. If other bytes follow a response, it is reported whole or not at all.
 #![no_main]
 
 use engines::client::SendError;

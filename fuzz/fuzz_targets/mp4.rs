@@ -1,7 +1,8 @@
-//! Parts of MP4 files: eleven bytes say what is asked for and how large the file is beyond the rest, which is its begin.
+//! Parts of MP4 files: eleven bytes choose the requested part and the size of the file beyond the rest, which is its
+//! begin.
 //!
-//! Whatever the file says of itself, nothing panics, little more than its metadata is read and made, and what is made is
-//! whole boxes whose data lies in the file. A part can be cut again.
+//! With any file, nothing panics, and little more than its metadata is read and made. The output is whole boxes with
+//! data inside the file. A part can be cut again.
 #![no_main]
 
 use std::ops::Range;
@@ -56,7 +57,11 @@ fuzz_target!(|input: &[u8]| {
     assert!(file.largest <= limits.first_read.max(limits.moov).max(4096) && file.read <= READ_MAX);
     let Ok(Cut::Part { head, data }) = made else {
         if let Err(error) = made {
-            assert!(error.tell(Printable(b"f")).is_none_or(|text| text.contains("\"f\"")));
+            assert!(
+                error
+                    .tell(Printable(b"f"))
+                    .is_none_or(|text| text.contains("\"f\""))
+            );
         }
         return;
     };
@@ -97,7 +102,7 @@ impl Ranges for Sparse<'_> {
     }
 }
 
-/// Boxes inside of boxes must end where these end; the last is the head of the data.
+/// Nested boxes must end at the end of their parent; the last one is the head of the data.
 fn check(head: &[u8], data_bytes: u64) {
     let size = head.len() as u64 + data_bytes;
     let mut at = 0;
@@ -124,7 +129,7 @@ fn nested(body: &[u8]) {
     }
 }
 
-/// Cuts what was made once more, at its begin.
+/// Cuts the output once more, at its begin.
 fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     let len = (data.end - data.start).min(1 << 16) as usize;
     let known = usize::try_from(data.start)
@@ -143,7 +148,7 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
         length_ms: 1,
         ..Ask::default()
     };
-    // What it says is the file's: it may be refused, but for its boxes.
+    // Its content is the file's: it may be refused, but not for its boxes.
     let made = cut(&mut part, size, limits, &ask);
     let sound = !matches!(
         made,

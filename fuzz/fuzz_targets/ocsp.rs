@@ -1,7 +1,7 @@
-//! OCSP: whatever a responder sends is a response or none. An answer that is taken with verification is taken without it,
-//! and is the same; nothing panics.
+//! OCSP: any bytes of a responder are a response or none. A response accepted with verification is also accepted
+//! without, and equal; nothing panics.
 //!
-//! The first byte chooses what the server shows, with `ocsp.pem` beside this file.
+//! The first byte chooses the server's certificate, with `ocsp.pem` beside this file.
 #![no_main]
 
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
-//! The header of the PROXY protocol: what is read does not depend on what follows, more input never takes back an
-//! answer, and fields stay in bounds.
+//! The header of the PROXY protocol: the result is independent of later bytes, more input never changes a result, and
+//! fields stay in bounds.
 #![no_main]
 
 use engines::proxy_protocol::{MAX_BYTES, parse};

@@ -1,5 +1,5 @@
-//! Range fields, and the other small parsers of field values: ranges stay in
-//! bounds and never ask for more than they should; dates round-trip.
+//! Range fields, and the other small parsers of field values: ranges stay in bounds and never request more than
+//! permitted; dates round-trip.
 #![no_main]
 
 use engines::http::{Ranges, etag_matches, http_date, parse_http_date, parse_range};

@@ -1,9 +1,9 @@
-//! SPDY/3.1, server role: the same bytes, whole and cut, tell the same story, the connection never contradicts itself, and
-//! nothing panics. What the engine sends is read by its client role, which must find no fault.
+//! SPDY/3.1, server role: the same bytes, whole and cut, give the same events, states are consistent, and nothing
+//! panics. The client role of the engine reads the output and must find no fault.
 //!
-//! The first three bytes choose limits, when requests are answered, and how the rest is cut. The rest is what the peer
-//! sends: bytes as they are, or frames in short (kind, flags, stream, length, payload), so that neither lengths need be
-//! guessed nor header blocks compressed.
+//! The first three bytes choose limits, the times of responses, and the cuts of the rest. The rest is the peer's bytes:
+//! raw, or frames in short form (kind, flags, stream, length, payload), so that lengths need not be guessed nor header
+//! blocks compressed.
 #![no_main]
 
 use std::rc::Rc;
@@ -65,7 +65,7 @@ const REQUESTS: &[Block] = &[Block {
     ],
 }];
 
-/// The client role understands what the server role sends.
+/// The client role parses the output of the server role.
 fn read_back(sent: &[u8]) {
     let mut client = client(0);
     for _ in 0..8 {

@@ -1,8 +1,8 @@
-//! SPDY/3.1, client role: the same bytes, whole and cut, tell the same story, an exchange ends once, the connection never
-//! contradicts itself, and nothing panics. What the engine sends is read by its server role, which must find no fault.
+//! SPDY/3.1, client role: the same bytes, whole and cut, give the same events, an exchange ends once, states are
+//! consistent, and nothing panics. The server role of the engine reads the output and must find no fault.
 //!
-//! The first four bytes choose limits, requests, and how the rest is cut. The rest is what the server sends: bytes as they
-//! are, or frames in short (`spdy_short`).
+//! The first four bytes choose limits, requests, and the cuts of the rest. The rest is the server's bytes: raw, or
+//! frames in short form (`spdy_short`).
 #![no_main]
 
 use std::rc::Rc;
@@ -85,6 +85,6 @@ impl StreamClient for ClientTarget {
         client.send(stream, b"", true);
     }
 
-    /// A client of SPDY has nothing to say of it.
+    /// A SPDY client has no such announcement.
     fn end(_client: &mut Client) {}
 }

@@ -1,8 +1,8 @@
-//! Pages with SSI commands, and the expressions of `if`: every page has an answer, and every expression holds, or does not, or
-//! is refused.
+//! Pages with SSI commands, and the expressions of `if`: every page has a response, and every expression is true, false
+//! or refused.
 //!
-//! The first byte chooses whether the rest is a page or an expression. The page is served by the whole core, from a site in
-//! memory; what it includes is a page of its own without commands.
+//! The first byte chooses whether the rest is a page or an expression. The whole core serves the page from a site in
+//! memory; it includes a page of its own without commands.
 #![no_main]
 
 use std::cell::RefCell;

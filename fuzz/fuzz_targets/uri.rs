@@ -1,5 +1,5 @@
-//! Targets and hosts: a path that comes out never leaves the root, has no dot
-//! segment, and comes out again the same when it is escaped and put in again.
+//! Targets and hosts: a normalized path never leaves the root, has no dot segment, and is the same after it is escaped
+//! and normalized again.
 #![no_main]
 
 use engines::http::{Escape, escape, normalize, parse_host, unescape};

@@ -1,8 +1,8 @@
-//! User files and the forms of their passwords.
+//! User files and the formats of their passwords.
 //!
-//! The input is a user's name, a line end, a password, a line end, and a file. Whatever the file is cut into, the same is
-//! found. A hash that can be made of the password fits the password, and is made again from itself; its cost is known.
-//! Hashes that are meant to take long are left out by that cost, and most of those that take a while.
+//! The input is a user's name, a line end, a password, a line end, and a file. Any cuts of the file give the same
+//! result. A hash made of the password matches it, and is made again from itself; its cost is known. That cost excludes
+//! slow hashes, and most of the slower ones.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,8 +1,8 @@
-//! A connection with one request and a response of CGI: the fuzz targets `scgi` and `uwsgi` say how the request is written, and
-//! read it again.
+//! A connection with one request and a CGI response: the fuzz targets `scgi` and `uwsgi` define how the request is
+//! written, and read it again.
 //!
-//! The first four bytes choose the request, the limit of heads, how the rest is cut, and whether the end is whole. Up to 0xff
-//! follow parameters, names and values told apart by 0xfd; then what the server sends.
+//! The first four bytes choose the request, the limit of heads, the cuts of the rest, and whether the end is whole. Up
+//! to 0xff follow parameters, names and values separated by 0xfd; then the server's bytes.
 
 use engines::cgi::{Client, Event, RequestOptions};
 use engines::client::SendError;
@@ -19,7 +19,7 @@ pub trait Format {
         options: RequestOptions,
     ) -> Result<u32, SendError>;
 
-    /// Reads what was sent, strictly: the parameters, and what is behind them.
+    /// Parses the output strictly: the parameters, and the bytes after them.
     fn read(sent: &[u8], choice: u8) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>);
 }
 
@@ -52,7 +52,7 @@ pub fn run<F: Format>(input: &[u8]) {
     assert_eq!(whole, halves, "cut at {at} of 256");
 }
 
-/// The parameters that an input names, behind those that a request has.
+/// The parameters of an input, after those that every request has.
 fn params(text: &[u8], choice: u8) -> Fields {
     let mut params = Fields::default();
     params.push(b"CONTENT_LENGTH", b"7");
@@ -87,7 +87,7 @@ enum Progress {
 }
 
 impl Peer {
-    /// A connection that has sent its request, where that can be sent.
+    /// A connection that has sent its request; `None` if that cannot be sent.
     fn new<F: Format>(params: &Fields, choice: u8, limit: u8) -> Option<Self> {
         let body = match choice >> 1 & 3 {
             0 | 1 => BodyLength::None,

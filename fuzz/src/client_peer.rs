@@ -1,5 +1,5 @@
-//! A client of streams, HTTP/2 or SPDY, at the mercy of what a server sends: asks for five things, listens, and holds the
-//! engine to its word. The fuzz targets `h2_client` and `spdy_client` say how each is spoken, and what servers send.
+//! A client of streams, HTTP/2 or SPDY, with a server that sends any bytes: it sends five requests, reads, and checks
+//! the engine's promises. The fuzz targets `h2_client` and `spdy_client` define the protocol and the server's bytes.
 
 use std::collections::BTreeMap;
 
@@ -23,12 +23,12 @@ pub trait StreamClient {
         ended: bool,
     ) -> Result<u32, SendError>;
 
-    /// Ends a request, with trailers where there are any.
+    /// Ends a request, with trailers if there are any.
     fn send_trailers(client: &mut Client<Self::Protocol>, stream: u32, trailers: &Fields);
 
     fn ping(client: &mut Client<Self::Protocol>);
 
-    /// Says that no more requests come, where that can be said.
+    /// Announces that no more requests come, if the protocol can.
     fn end(client: &mut Client<Self::Protocol>);
 }
 
@@ -52,7 +52,7 @@ pub fn sent_by_all<S: StreamClient>(
     [whole.sent, early.sent]
 }
 
-/// The server role understands what the client role sends, but for an error that is `allowed`.
+/// The server role parses the output of the client role without an error other than `allowed`.
 pub fn read_back<P: server::Protocol>(
     mut server: server::Conn<P>,
     sent: &[u8],
@@ -100,8 +100,8 @@ struct Exchange {
 }
 
 impl<S: StreamClient> Peer<S> {
-    /// A client that has asked for five things: without a body, by HEAD, and with bodies that are sent in part, wait for
-    /// windows, or have trailers.
+    /// A client with five requests: without a body, by HEAD, and with bodies that are sent in part, wait for windows,
+    /// or have trailers.
     fn new(limits: u8, mode: u8) -> Self {
         let bodies = [Bodies::Delivered, Bodies::Counted][usize::from(limits & 1)];
         let mut peer = Self {

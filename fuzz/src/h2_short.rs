@@ -18,7 +18,7 @@ pub fn settings(limits: u8) -> Settings {
     }
 }
 
-/// Frames in short as they are on the wire, each as often as `times` says of the byte of its type.
+/// Frames in short form as full ones, each repeated by `times` of its type byte.
 pub fn in_full(mut short: &[u8], times: impl Fn(u8) -> u32) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some((&[kind, flags, stream, len], rest)) = short.split_first_chunk::<4>() {

@@ -1,4 +1,4 @@
-//! Stories of clients whose data may come in pieces of any size.
+//! Events of clients, with data in pieces of any size joined.
 
 use engines::client::{Connection, Event, Protocol};
 

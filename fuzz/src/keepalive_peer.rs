@@ -1,8 +1,9 @@
-//! A client whose connection may be kept, FastCGI or memcached, at the mercy of what a server sends: asks in turns, listens, and
-//! holds the engine to its word. The fuzz targets `fcgi` and `memcached` say how each is spoken.
+//! A client with a kept connection, FastCGI or memcached, and a server that sends any bytes: it sends requests in turn,
+//! reads, and checks the engine's promises. The fuzz targets `fcgi` and `memcached` define the protocol.
 //!
-//! The first four bytes choose the limit of heads, what becomes of closed connections, and how the rest is cut. The rest is
-//! turns, told apart by 0xff: a byte that chooses the request, if there is room for one, then what the server sends.
+//! The first four bytes choose the limit of heads, the handling of closed connections, and the cuts of the rest. The
+//! rest is turns, separated by 0xff: a byte that chooses the request, if there is space for one, then the server's
+//! bytes.
 
 use std::fmt::Debug;
 
@@ -22,7 +23,7 @@ pub trait KeepaliveClient {
 
     fn request(&mut self, choice: u8) -> Result<u32, SendError>;
 
-    /// Sends further requests behind one that was begun; returns their number.
+    /// Sends further requests after a begun one; returns their number.
     fn pipeline(&mut self, _: u8) -> u32 {
         0
     }

@@ -1,5 +1,5 @@
-//! A server of streams, HTTP/2 or SPDY, at the mercy of what a client sends: answers each request, at once or when all is here,
-//! and holds the engine to its word. The fuzz targets `h2` and `spdy` say what only one of them does.
+//! A server of streams, HTTP/2 or SPDY, with a client that sends any bytes: it responds to each request, at once or
+//! after its end, and checks the engine's promises. The fuzz targets `h2` and `spdy` define the differences.
 
 use engines::http::{BodyLength, Chunk, OutputQueue, RequestHead, ResponseHead};
 use engines::mux::server::{Conn, Protocol};
@@ -20,7 +20,7 @@ pub trait StreamServer {
 
     fn consumed(conn: &mut Conn<Self::Protocol>, stream: u32, bytes: u64);
 
-    /// Forgets what can be made again.
+    /// Drops state that can be rebuilt.
     fn rest(_: &mut Conn<Self::Protocol>) {}
 
     /// Promises another response with this one.
@@ -186,7 +186,7 @@ impl<S: StreamServer> Peer<S> {
         queue.drain_bytes(&mut self.sent);
     }
 
-    /// About 300 bytes for each body, distinguished by what has been sent.
+    /// About 300 bytes for each body, varied by the number of sent bytes.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];

@@ -6,7 +6,7 @@ pub struct Block {
     pub kind: u8,
     /// Bytes between the number of the stream and the block.
     pub between: fn(u8) -> Vec<u8>,
-    /// The pairs that each block has, unless it says others of those names.
+    /// The pairs that each block has, unless it has others of those names.
     pub pairs: &'static [(&'static [u8], &'static [u8])],
 }
 

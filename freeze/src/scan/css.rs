@@ -22,7 +22,7 @@ pub(super) fn scan(text: &Text<'_>, sink: &mut Sink<'_>) {
 struct Css<'a> {
     text: &'a Text<'a>,
     at: usize,
-    /// The name of the at-rule whose beginning is being read.
+    /// The name of the at-rule at the reader's position.
     rule: Vec<u8>,
     /// For each open bracket whether it is that of `image-set`.
     image_sets: Vec<bool>,
@@ -39,7 +39,7 @@ impl Css<'_> {
                     let in_image_set = self.image_sets.last() == Some(&true);
                     if in_image_set || self.rule == b"import" {
                         sink.reference(&self.text.css(from, to), Report::Broken, None);
-                        // What follows the reference are conditions.
+                        // Conditions follow the reference.
                         self.rule.clear();
                     }
                 }
@@ -67,7 +67,7 @@ impl Css<'_> {
         }
     }
 
-    /// A name, and what is in brackets after it if it is one that takes a reference.
+    /// A name, and the content of its brackets if that is a reference.
     fn word(&mut self, sink: &mut Sink<'_>) {
         let name = self.name().to_ascii_lowercase();
         let bytes = self.text.bytes();
@@ -96,7 +96,7 @@ impl Css<'_> {
         }
     }
 
-    /// Reads the text between `url(` and its bracket without quotes; stands at the bracket then.
+    /// Reads the text between `url(` and its bracket without quotes, and stops at the bracket.
     fn bare(&mut self) -> (usize, usize) {
         let bytes = self.text.bytes();
         let from = self.at;
@@ -109,7 +109,7 @@ impl Css<'_> {
         (from, self.at - blanks)
     }
 
-    /// Reads the text between quotes; stands after them then.
+    /// Reads the text between quotes, and stops after them.
     fn string(&mut self) -> (usize, usize) {
         let (from, to, next) = self.text.quoted(self.at);
         self.at = next;
@@ -140,7 +140,7 @@ impl Css<'_> {
     }
 }
 
-/// The name of a source map, if a comment is one that says it.
+/// The name of a source map, if a comment has one.
 pub(super) fn source_map(text: &Text<'_>, from: usize, to: usize, sink: &mut Sink<'_>) {
     let comment = &text.bytes()[from..to];
     for mark in [&b"# sourceMappingURL="[..], b"@ sourceMappingURL="] {

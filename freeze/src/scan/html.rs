@@ -52,7 +52,7 @@ impl Html<'_> {
         }
     }
 
-    /// Continues behind the next `end`, which is at least `skip` bytes away.
+    /// Continues after the next `end`, which is at least `skip` bytes away.
     fn after(&mut self, skip: usize, end: &[u8]) {
         let bytes = self.text.bytes();
         let from = (self.at + skip).min(bytes.len());
@@ -160,7 +160,7 @@ impl Html<'_> {
         }
     }
 
-    /// The text of an element whose text has no markup; stands at its end tag then.
+    /// Reads the text of an element without markup, and stops at its end tag.
     fn raw(&mut self, name: &[u8]) -> (usize, usize) {
         let bytes = self.text.bytes();
         let from = self.at;
@@ -209,7 +209,7 @@ fn content(
     }
 }
 
-/// A tag whose attributes are looked through.
+/// A tag with its attributes.
 struct Element<'a> {
     text: &'a Text<'a>,
     name: &'a [u8],
@@ -277,7 +277,7 @@ impl Element<'_> {
             .filter(|_| matches!(self.name, b"link" | b"script"))
             .map(|a| self.text.place(a.from)..self.text.place(a.to));
         let found = sink.reference(value, Report::Broken, integrity);
-        // A browser knows an installed application by where its manifest is.
+        // A browser identifies an installed application by the URL of its manifest.
         if self.name == b"link"
             && self.has_word(b"rel", b"manifest")
             && let Some(file) = found
@@ -345,7 +345,7 @@ fn srcset(value: &Text<'_>, sink: &mut Sink<'_>) {
     }
 }
 
-/// Names of `meta` whose content is a reference.
+/// Names of `meta` elements with a reference as content.
 const META: &[&[u8]] = &[
     b"og:image",
     b"og:image:url",
@@ -379,7 +379,7 @@ const PRESENTATION: &[&[u8]] = &[
     b"stroke",
 ];
 
-/// Attributes that mean no file whatever they say.
+/// Attributes that never contain a reference.
 const SILENT: &[&[u8]] = &[
     b"alt",
     b"as",

@@ -1,9 +1,9 @@
-//! References in JavaScript: specifiers of modules, `new URL(…, import.meta.url)`, the name of a source map. All other
+//! References in JavaScript: module specifiers, `new URL(…, import.meta.url)`, the name of a source map. All other
 //! strings only mention files.
 //!
-//! The reader knows as much of the grammar as it takes to tell strings from comments, templates and regular
-//! expressions. Where the grammar needs a parser to distinguish a regular expression from a division, the token before the
-//! slash decides. Absent: names that a script puts together when it runs; those cannot be known.
+//! The reader implements as much of the grammar as is needed to distinguish strings from comments, templates and
+//! regular expressions. If the grammar needs a parser to distinguish a regular expression from a division, the token
+//! before the slash decides. Absent: names that a script builds at run time; those cannot be known.
 //!
 //! Source: ECMAScript, "Lexical Grammar", "Modules"; HTML, "Resolve a module specifier".
 
@@ -22,7 +22,7 @@ pub(super) fn scan(text: &Text<'_>, sink: &mut Sink<'_>) {
     .run(sink);
 }
 
-/// As much of a token as what follows depends on.
+/// The kind of a token, as far as the meaning of the next one depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Token {
     Start,
@@ -32,7 +32,7 @@ enum Token {
     New,
     /// A word after which an expression begins.
     Keyword,
-    /// `if`, `while`, `for`, `with`: what follows their brackets is a statement.
+    /// `if`, `while`, `for`, `with`: a statement follows their brackets.
     Condition,
     /// A name, a number, a string, a template or a regular expression.
     Value,
@@ -216,7 +216,7 @@ impl Js<'_> {
     }
 }
 
-/// Text behind a position.
+/// The text from a position on.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
@@ -233,7 +233,7 @@ impl Rest<'_> {
     }
 }
 
-/// The length of a regular expression that begins here; `None` where none ends on its line.
+/// The length of the regular expression that begins here; `None` if none ends on its line.
 fn regex(bytes: &[u8]) -> Option<usize> {
     let mut in_class = false;
     let mut at = 1;

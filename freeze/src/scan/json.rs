@@ -1,7 +1,7 @@
-//! References in JSON: web app manifests, source maps, maps of imports; anything else only mentions files.
+//! References in JSON: web app manifests, source maps, import maps; any other JSON only mentions files.
 //!
-//! Invalid JSON is read as far as possible: strings are found by their quotes. Absent: source maps whose sources
-//! have a root of their own; those sources are mentions.
+//! Invalid JSON is read as far as possible: strings are found by their quotes. Absent: source maps with a source root
+//! of their own; their sources are mentions.
 //!
 //! Source: W3C Web Application Manifest; ECMA-426; HTML, "Import maps".
 
@@ -24,7 +24,7 @@ pub(super) enum Form {
 /// Reads JSON.
 pub(super) fn scan(text: &Text<'_>, sink: &mut Sink<'_>, form: Form) {
     let bytes = text.bytes();
-    // The keys around the place where the reader is; that of an array stays while it is read.
+    // The keys that enclose the reader's position; an array's key stays until its end.
     let mut keys: Vec<Vec<u8>> = vec![Vec::new()];
     let rooted = form == Form::SourceMap && has_root(bytes);
     let mut at = 0;
@@ -51,7 +51,7 @@ pub(super) fn scan(text: &Text<'_>, sink: &mut Sink<'_>, form: Form) {
                 let blanks = bytes[at..].iter().take_while(|b| b.is_ascii_whitespace());
                 let blanks = blanks.count();
                 let is_key = bytes.get(at + blanks) == Some(&b':');
-                // What is far too long to be a name is not worth being copied.
+                // A string far too long for a name is not copied.
                 if to - from <= STRING_BYTES_MAX || form == Form::Data {
                     let value = text.js(from, to);
                     let key = keys.last().map_or(&b""[..], Vec::as_slice);
@@ -112,7 +112,7 @@ fn string(bytes: &[u8], at: usize) -> (usize, usize) {
     (at + 1, to.min(bytes.len()))
 }
 
-/// Whether a source map says where its sources begin.
+/// Returns whether a source map has a source root.
 fn has_root(bytes: &[u8]) -> bool {
     let name = b"\"sourceRoot\"";
     let Some(place) = bytes.windows(name.len()).position(|w| w == name) else {

@@ -1,8 +1,8 @@
 //! References of a file: found by a small reader for each language, resolved against the tree at once.
 //!
-//! A *reference* is what its language says is one. It is changed when what it refers to is renamed. A *mention* is a
-//! word, in a string of a script or in an attribute that only scripts read, that may mean a file: it is never changed,
-//! and what it may mean keeps its name.
+//! A *reference* is defined by its language, and is changed if its target is renamed. A *mention* is a word that may
+//! name a file, in a string of a script or in an attribute that only scripts read. It is never changed, and the files
+//! that it may name keep their names.
 
 mod css;
 mod html;

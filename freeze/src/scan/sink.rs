@@ -11,9 +11,9 @@ use crate::url::{Site, Target, hash_place};
 pub(crate) struct Edge {
     /// The file that is referred to.
     pub(crate) target: usize,
-    /// Where in this file a hash is put in.
+    /// Position in this file at which the hash is inserted.
     pub(crate) at: usize,
-    /// Where this file says which digest the other one has.
+    /// Position in this file of the other one's digest.
     pub(crate) integrity: Option<Range<usize>>,
 }
 
@@ -22,26 +22,26 @@ pub(crate) struct Edge {
 pub(crate) struct Found {
     /// References to files that may be renamed, and those with a digest.
     pub(crate) edges: Vec<Edge>,
-    /// Files that must keep their names, and the line that says so.
+    /// Files that must keep their names, each with the line that mentions it.
     pub(crate) named: Vec<(usize, usize)>,
-    /// References to what is not there, with their lines.
+    /// References to missing files, with their lines.
     pub(crate) broken: Vec<(usize, String)>,
     /// Number of references to existing files.
     pub(crate) resolved: usize,
 }
 
-/// Whether a reference to what is not there is worth a warning.
+/// Whether a reference to a missing file causes a warning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Report {
     Broken,
     Nothing,
 }
 
-/// Takes what readers find.
+/// Collects the findings of readers.
 pub(super) struct Sink<'t> {
     tree: &'t Tree,
     site: &'t Site,
-    /// The directory of references; `None` where that is out of the tree.
+    /// The base directory of references; `None` if it is outside the tree.
     dir: Option<String>,
     /// With places in place of lines.
     found: Found,
@@ -68,7 +68,7 @@ impl<'t> Sink<'t> {
     fn resolve(&self, url: &[u8]) -> Target {
         match &self.dir {
             Some(dir) => self.site.resolve(dir, url),
-            // Only what says its own place can be in the tree then.
+            // Then only a complete URL can point into the tree.
             None if url.trim_ascii().starts_with(b"/") => Target::Elsewhere(String::new()),
             None => match self.site.resolve("", url) {
                 Target::Inside(_) if !url.contains(&b':') => Target::Elsewhere(String::new()),
@@ -120,7 +120,7 @@ impl<'t> Sink<'t> {
         }
     }
 
-    /// A file that keeps its name, because this place says it by name.
+    /// Keeps the name of a file, since this position uses it by name.
     pub(super) fn pin(&mut self, place: usize, file: usize) {
         self.found.named.push((place, file));
     }
@@ -139,7 +139,7 @@ impl<'t> Sink<'t> {
         for id in self.tree.meant(path) {
             self.found.named.push((place, id));
         }
-        // Loaders of modules add what is left out.
+        // Module loaders add the omitted suffix.
         if path.contains('/') && !path.rsplit('/').next().is_some_and(|n| n.contains('.')) {
             for id in self.tree.meant(&format!("{path}.js")) {
                 self.found.named.push((place, id));

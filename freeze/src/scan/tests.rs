@@ -19,7 +19,7 @@ const PATHS: &[&str] = &[
     "s.svg",
 ];
 
-/// The file with hashes put in as `~`, and what was found.
+/// The file with hashes marked as `~`, and the findings.
 #[track_caller]
 fn marked(path: &str, text: &str) -> (String, Found) {
     let mut paths: Vec<&str> = PATHS.iter().copied().filter(|p| *p != path).collect();
