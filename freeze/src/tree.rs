@@ -1,6 +1,6 @@
 //! The source tree: its files, found by path and by name.
 //!
-//! A symbolic link inside the tree stands for its target. A link out of it is left out with a warning, unless the
+//! A symbolic link inside the tree represents its target. A link out of it is left out with a warning, unless the
 //! options follow links. Names are UTF-8, because references and the manifest are.
 
 use std::collections::{HashMap, HashSet};

@@ -246,7 +246,7 @@ impl Backend {
 
     /// How many requests have come, whole or not.
     #[must_use]
-    pub fn asked(&self) -> usize {
+    pub fn request_count(&self) -> usize {
         lock(&self.shared.requests).len()
     }
 

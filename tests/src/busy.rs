@@ -186,7 +186,7 @@ fn waited_ns(schedstat: &str) -> Option<u64> {
 ///
 /// # Panics
 /// If the last check panics, on a machine that had CPU time.
-pub fn judged<T>(
+pub fn check_timing<T>(
     what: &str,
     limit: Duration,
     measure: impl Fn() -> T,
@@ -264,12 +264,12 @@ mod tests {
         let limit = Duration::from_secs(3600);
         let times = AtomicU32::new(0);
         let measure = || times.fetch_add(1, Ordering::Relaxed);
-        let found = judged("wrong once", limit, measure, |n| assert!(*n > 0));
+        let found = check_timing("wrong once", limit, measure, |n| assert!(*n > 0));
         assert_eq!(found, Some(1));
-        let wrong = || judged("wrong each time", limit, measure, |n| assert!(*n < 2));
+        let wrong = || check_timing("wrong each time", limit, measure, |n| assert!(*n < 2));
         assert!(catch_unwind(AssertUnwindSafe(wrong)).is_err());
         assert_eq!(times.load(Ordering::Relaxed), 5);
-        let busy = judged("a machine without time", Duration::ZERO, measure, |_| {
+        let busy = check_timing("a machine without time", Duration::ZERO, measure, |_| {
             panic!("nothing was measured")
         });
         assert_eq!(busy, None);

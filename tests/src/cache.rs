@@ -10,7 +10,7 @@ use std::time::Duration;
 
 /// Action of the server with a connection.
 #[derive(Clone, Debug)]
-pub enum Say {
+pub enum CacheStep {
     /// Writes these bytes.
     Text(Vec<u8>),
     /// Waits.
@@ -35,7 +35,7 @@ pub struct Reading {
     pub keys: Vec<String>,
 }
 
-type Script = dyn Fn(&Reading) -> Vec<Say> + Send + Sync;
+type Script = dyn Fn(&Reading) -> Vec<CacheStep> + Send + Sync;
 
 impl Cache {
     /// Starts a server that runs the script for all commands of one read.
@@ -43,7 +43,7 @@ impl Cache {
     /// # Panics
     /// If no port is free.
     #[must_use]
-    pub fn scripted(script: impl Fn(&Reading) -> Vec<Say> + Send + Sync + 'static) -> Self {
+    pub fn scripted(script: impl Fn(&Reading) -> Vec<CacheStep> + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
         let port = listener.local_addr().map_or(0, |addr| addr.port());
         let reads = Arc::new(Mutex::new(Vec::new()));
@@ -75,7 +75,7 @@ impl Cache {
 
     /// Number of requests for a key.
     #[must_use]
-    pub fn asked(&self, key: &str) -> usize {
+    pub fn request_count(&self, key: &str) -> usize {
         let reads = self.reads();
         let keys = reads.iter().flat_map(|reading| &reading.keys);
         keys.filter(|asked| *asked == key).count()
@@ -114,9 +114,9 @@ fn serve(mut stream: TcpStream, connection: usize, script: &Script, book: &Mutex
         for said in script(&reading) {
             match said {
                 // Who is not there any more needs no answer.
-                Say::Text(bytes) => drop(stream.write_all(&bytes)),
-                Say::Pause(time) => pause(time),
-                Say::Close => drop(stream.shutdown(Shutdown::Both)),
+                CacheStep::Text(bytes) => drop(stream.write_all(&bytes)),
+                CacheStep::Pause(time) => pause(time),
+                CacheStep::Close => drop(stream.shutdown(Shutdown::Both)),
             }
         }
     }

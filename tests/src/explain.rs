@@ -20,7 +20,7 @@ pub fn outcome(server: &Server, words: &[&str]) -> Outcome {
 /// When there is none.
 #[must_use]
 #[track_caller]
-pub fn explained(server: &Server, words: &[&str]) -> Value {
+pub fn explain_report(server: &Server, words: &[&str]) -> Value {
     let mut all = vec!["--json"];
     all.extend(words);
     let outcome = outcome(server, &all);

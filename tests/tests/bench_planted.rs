@@ -29,7 +29,7 @@ const DILUTED: f64 = 0.002;
 /// hundred is wrong, and beside other work a few outliers may make it so wide that it holds all.
 const TRIES: usize = 3;
 
-/// Gives this thread and its later children, servers and client, real-time priority. Otherwise each of the five
+/// Sets real-time priority for this thread and its later children, servers and client. Otherwise each of the five
 /// wake-ups of a request may wait 3 ms for another task's time slice. They are idle nearly all the time, so they delay
 /// no other task. Needs root; without it the machine has to be quieter.
 fn run_first() {

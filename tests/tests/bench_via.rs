@@ -25,9 +25,9 @@ const RATE: u64 = 250;
 const STOPPED: Duration = Duration::from_millis(300);
 
 /// A stopped process that is resumed when dropped, even if the test fails.
-struct GoesOn(u32);
+struct ResumeOnDrop(u32);
 
-impl Drop for GoesOn {
+impl Drop for ResumeOnDrop {
     fn drop(&mut self) {
         process::signal(self.0, Signal::CONT);
     }
@@ -57,7 +57,7 @@ fn samples_during_which_the_link_was_late_are_void() {
     let [inside] = process::children(bench.id())[..] else {
         panic!("one process has the link");
     };
-    let _goes_on = GoesOn(inside);
+    let _goes_on = ResumeOnDrop(inside);
     assert!(process::signal(inside, Signal::STOP));
     let stopped = Instant::now();
     wait_until("time passes", || stopped.elapsed() >= STOPPED);

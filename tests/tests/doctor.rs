@@ -20,10 +20,10 @@ use std::time::Duration;
 use firstbyte_tests::busy;
 use firstbyte_tests::via::possible;
 use firstbyte_tests::{Outcome, Server, Signal, TempDir, peer, process, run, wait_until};
-use planted::{Fault, Planted, Speaks};
+use planted::{Fault, Planted, Protocol};
 use serde_json::{Value, json};
 
-const OVER_ALL: [Speaks; 3] = [Speaks::Http1, Speaks::Http2, Speaks::Spdy];
+const OVER_ALL: [Protocol; 3] = [Protocol::Http1, Protocol::Http2, Protocol::Spdy];
 
 fn doctor(words: &[&str]) -> Outcome {
     run(["doctor"].iter().chain(words))
@@ -42,8 +42,8 @@ fn diagnosis(words: &[&str]) -> Value {
 }
 
 /// Judges a diagnosis that depends on time.
-fn judged(words: &[&str], judge: impl Fn(&Value)) {
-    busy::judged(&format!("{words:?}"), BUSY, || diagnosis(words), judge);
+fn check(words: &[&str], judge: impl Fn(&Value)) {
+    busy::check_timing(&format!("{words:?}"), BUSY, || diagnosis(words), judge);
 }
 
 /// Runs a test of each case on a thread of its own: a run mostly waits for round trips.
@@ -81,9 +81,9 @@ fn asked(planted: &Planted, paths: &[&str]) -> Vec<String> {
 }
 
 /// The words of a run against a planted server.
-fn words(urls: &[String], speaks: Speaks) -> Vec<&str> {
+fn words(urls: &[String], protocol: Protocol) -> Vec<&str> {
     let urls = urls.iter().map(String::as_str);
-    urls.chain(["-k", "--protocol", speaks.name()]).collect()
+    urls.chain(["-k", "--protocol", protocol.name()]).collect()
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn withheld_ends_are_named_at_the_sizes_that_stall_and_at_no_others() {
     if !possible() {
         return;
     }
-    side_by_side(OVER_ALL, |speaks| {
-        let planted = Planted::serve(speaks, Fault::Withholds(1600));
+    side_by_side(OVER_ALL, |protocol| {
+        let planted = Planted::serve(protocol, Fault::Withholds(1600));
         let urls = asked(&planted, &["/100", "/1600", "/1700", "/3000"]);
-        judged(&words(&urls, speaks), |found| {
+        check(&words(&urls, protocol), |found| {
             let stall = first(found, "delayed-ack-stall");
-            stalls_below(1600, speaks, &stall["evidence"]);
+            stalls_below(1600, protocol, &stall["evidence"]);
             let mends = stall["mend"].as_array().expect("a list").iter();
             let mut mends = mends.filter_map(Value::as_str);
             assert!(
@@ -108,16 +108,16 @@ fn withheld_ends_are_named_at_the_sizes_that_stall_and_at_no_others() {
 }
 
 /// Bodies up to this one of 1600 bytes stall at both holds, and larger ones do not.
-fn stalls_below(most: u64, speaks: Speaks, evidence: &Value) {
+fn stalls_below(most: u64, protocol: Protocol, evidence: &Value) {
     assert_eq!(
         evidence["bytes_that_stall_identity"],
         json!([100, 800, most]),
-        "{speaks:?}: {evidence:#}"
+        "{protocol:?}: {evidence:#}"
     );
     assert_eq!(
         evidence["bytes_that_do_not_identity"],
         json!([1700, 3000]),
-        "{speaks:?}"
+        "{protocol:?}"
     );
     assert!(
         evidence["bytes_that_wait_the_whole_hold"]
@@ -125,15 +125,22 @@ fn stalls_below(most: u64, speaks: Speaks, evidence: &Value) {
             .is_some_and(|all| all.contains(&json!(100)))
     );
     // An HTTP/2 client acknowledges SETTINGS during the first response, and earlier bytes with it.
-    let first = if speaks == Speaks::Http2 { 2 } else { 1 };
+    let first = if protocol == Protocol::Http2 { 2 } else { 1 };
     let places: Vec<u32> = (first..=4).collect();
-    assert_eq!(evidence["requests_that_stall"], json!(places), "{speaks:?}");
+    assert_eq!(
+        evidence["requests_that_stall"],
+        json!(places),
+        "{protocol:?}"
+    );
     for (held, least, most) in [("held_200_ms", 45.0, 260.0), ("held_40_ms", 35.0, 90.0)] {
         let late = &evidence[held];
         let value = lab::number(&late["value"]);
-        assert!((least..most).contains(&value), "{speaks:?} {held}: {late}");
+        assert!(
+            (least..most).contains(&value),
+            "{protocol:?} {held}: {late}"
+        );
         let most_are = lab::number(&late["late"]) * 2.0 > lab::number(&late["of"]);
-        assert!(most_are, "{speaks:?} {held}: {late}");
+        assert!(most_are, "{protocol:?} {held}: {late}");
     }
 }
 
@@ -144,23 +151,23 @@ fn each_planted_fault_is_the_first_finding() {
     }
     let all = [
         (
-            Speaks::Http1,
+            Protocol::Http1,
             Fault::SlowBelow(5000),
             "small-slower-than-large",
         ),
-        (Speaks::Http1, Fault::Chops, "write-size"),
-        (Speaks::Http1, Fault::Buffers, "held-first-byte"),
+        (Protocol::Http1, Fault::Chops, "write-size"),
+        (Protocol::Http1, Fault::Buffers, "held-first-byte"),
         // Its records are as long as TLS allows, and it answers in the order of requests.
-        (Speaks::Http1Tls, Fault::None, "tls-record-size"),
-        (Speaks::Http2, Fault::None, "head-of-line"),
+        (Protocol::Http1Tls, Fault::None, "tls-record-size"),
+        (Protocol::Http2, Fault::None, "head-of-line"),
     ];
-    side_by_side(all, |(speaks, fault, code)| {
-        let planted = Planted::serve(speaks, fault);
+    side_by_side(all, |(protocol, fault, code)| {
+        let planted = Planted::serve(protocol, fault);
         let mut urls = asked(&planted, &["/400", "/12000", "/200000"]);
         if fault == Fault::Buffers {
             urls.extend(["--flush".to_owned(), planted.url("/flush")]);
         }
-        judged(&words(&urls, speaks), |found| {
+        check(&words(&urls, protocol), |found| {
             first(found, code);
         });
     });
@@ -171,10 +178,10 @@ fn servers_of_the_same_make_without_a_fault_have_no_finding_of_it() {
     if !possible() {
         return;
     }
-    let planted = Planted::serve(Speaks::Http1, Fault::None);
+    let planted = Planted::serve(Protocol::Http1, Fault::None);
     let mut urls = asked(&planted, &["/400", "/1600", "/12000", "/200000"]);
     urls.extend(["--flush".to_owned(), planted.url("/flush")]);
-    judged(&words(&urls, Speaks::Http1), |found| {
+    check(&words(&urls, Protocol::Http1), |found| {
         for code in [
             "delayed-ack-stall",
             "small-slower-than-large",
@@ -201,7 +208,7 @@ fn this_server_is_healthy_over_every_protocol() {
     side_by_side(all, |(port, protocol)| {
         let url = lab::url(&server, port, "/");
         let words = [&url, "-k", "--protocol", protocol, "--docroot", docroot];
-        judged(&words, |found| {
+        check(&words, |found| {
             let bodies = &found["measured"]["delayed_ack_sweep"]["bodies"];
             let what = format!("{protocol} at {port}");
             assert!(
@@ -239,7 +246,7 @@ fn an_error_page_is_said_to_be_one() {
 
 #[test]
 fn a_small_budget_is_kept_to() {
-    let planted = Planted::serve(Speaks::Http1, Fault::None);
+    let planted = Planted::serve(Protocol::Http1, Fault::None);
     let url = planted.url("/");
     let found = diagnosis(&[&url, "--max-requests", "7"]);
     assert!(

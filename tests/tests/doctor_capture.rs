@@ -18,7 +18,7 @@ use firstbyte_tests::busy::inconclusive;
 use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::via::{possible, skipped};
 use firstbyte_tests::{Outcome, TempDir, peer, run};
-use planted::{Fault, Planted, Speaks};
+use planted::{Fault, Planted, Protocol};
 use serde_json::{Value, json};
 
 /// How often a capture is made anew because the link was late.
@@ -149,13 +149,13 @@ fn withheld_ends_are_named_from_a_capture_with_their_packets() {
     if !possible_with_curl() {
         return;
     }
-    for (speaks, hold_ms) in [
-        (Speaks::Http1, 200),
-        (Speaks::Http1, 40),
-        (Speaks::Http1Tls, 200),
-        (Speaks::Http1Tls, 40),
+    for (protocol, hold_ms) in [
+        (Protocol::Http1, 200),
+        (Protocol::Http1, 40),
+        (Protocol::Http1Tls, 200),
+        (Protocol::Http1Tls, 40),
     ] {
-        let planted = Planted::serve(speaks, Fault::Withholds(1300));
+        let planted = Planted::serve(protocol, Fault::Withholds(1300));
         let urls = ["/100", "/700", "/1300", "/1400"].map(|path| planted.url(path));
         let Some(found) = examined(hold_ms, &curl("--http1.1", &urls)) else {
             continue;
@@ -163,9 +163,9 @@ fn withheld_ends_are_named_from_a_capture_with_their_packets() {
         assert_eq!(
             assert_stalls(&found, hold_ms),
             [1, 2, 3],
-            "{speaks:?}: {found:#}"
+            "{protocol:?}: {found:#}"
         );
-        if speaks == Speaks::Http1 {
+        if protocol == Protocol::Http1 {
             let examples = found["findings"][0]["evidence"]["examples"].as_array();
             let examples = examples.expect("a list").iter();
             let mut lines: Vec<&str> = examples
@@ -216,7 +216,7 @@ fn keys_of_tls_1_3_name_the_requests() {
         "AES_256_GCM_SHA384",
         "CHACHA20_POLY1305_SHA256",
     ] {
-        let planted = Planted::serve(Speaks::Http1Tls, Fault::Withholds(1300));
+        let planted = Planted::serve(Protocol::Http1Tls, Fault::Withholds(1300));
         let urls = ["/100", "/1300"].map(|path| planted.url(path));
         let cipher = format!("TLS_{cipher}");
         let Some(found) = opened(&["--tls13-ciphers", &cipher], &urls) else {
@@ -267,23 +267,23 @@ fn withheld_ends_are_named_over_streams_at_the_sizes_that_stall() {
     if !possible() {
         return;
     }
-    for speaks in [Speaks::Http2, Speaks::Spdy] {
-        let planted = Planted::serve(speaks, Fault::Withholds(1300));
+    for protocol in [Protocol::Http2, Protocol::Spdy] {
+        let planted = Planted::serve(protocol, Fault::Withholds(1300));
         for (hold_ms, path, stalls) in [
             (200, "/100", true),
             (40, "/1300", true),
             (200, "/1400", false),
         ] {
-            let Some(found) = examined(hold_ms, &bench(speaks.name(), &planted.url(path))) else {
+            let Some(found) = examined(hold_ms, &bench(protocol.name(), &planted.url(path))) else {
                 continue;
             };
             if !stalls {
-                assert_eq!(codes(&found), [""; 0], "{speaks:?} {path}: {found:#}");
+                assert_eq!(codes(&found), [""; 0], "{protocol:?} {path}: {found:#}");
                 continue;
             }
             let requests = assert_stalls(&found, hold_ms);
             // The first response may be acknowledged together with the client's settings.
-            assert!(requests.len() >= 2, "{speaks:?} {path}: {found:#}");
+            assert!(requests.len() >= 2, "{protocol:?} {path}: {found:#}");
         }
     }
 }
@@ -316,7 +316,7 @@ fn captures_open_in_tshark() {
     if Command::new("tshark").arg("--version").output().is_err() {
         return skip_outside_ci("tshark is not installed");
     }
-    let planted = Planted::serve(Speaks::Http1, Fault::None);
+    let planted = Planted::serve(Protocol::Http1, Fault::None);
     let dir = TempDir::new();
     captured(&dir, 40, &curl("--http1.1", &[planted.url("/100")]));
     let output = Command::new("tshark")

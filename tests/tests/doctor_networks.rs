@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::Duration;
 
-use firstbyte_tests::busy::judged;
+use firstbyte_tests::busy::check_timing;
 use firstbyte_tests::{Server, Signal, TempDir, peer, process, wait_until};
 use network::{NameServer, in_own_network, resolving_by, set_sysctl, sysctl};
 use serde_json::Value;
@@ -60,7 +60,7 @@ fn by_name_server(delay: Duration, judge: impl Fn(&Value) + Send + Sync) {
                 &[],
             )
         };
-        judged(&url, BUSY, doctor, judge);
+        check_timing(&url, BUSY, doctor, judge);
     });
 }
 
@@ -84,7 +84,7 @@ fn tried(route: &str, slow_start_after_idle: &str, judge: impl Fn(&Value) + Send
         let url = format!("http://localhost:{}/", server.port_number(3));
         let doctor = || diagnosis_by(Command::new(peer::binary()), &url, &["--try"]);
         let what = format!("{route}, {slow_start_after_idle}");
-        judged(&what, BUSY, doctor, |found| {
+        check_timing(&what, BUSY, doctor, |found| {
             judge(found);
             let trials = found["measured"]["kernel_trials"].as_array();
             let trials = trials.map_or(&[][..], Vec::as_slice);

@@ -16,7 +16,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use firstbyte_tests::backend::{Backend, Step};
-use firstbyte_tests::busy::judged;
+use firstbyte_tests::busy::check_timing;
 use firstbyte_tests::clickhouse::ClickHouse;
 use firstbyte_tests::port::Port;
 use firstbyte_tests::{Builder, Client, Server, Signal, peer, process, run, wait_until};
@@ -181,7 +181,7 @@ fn responses_are_not_slower_while_the_store_fails() {
         let words = ["--against", &second, "--blocks", "10", "--requests", "60"];
         let words = [&[first.as_str()], &words[..], &["--connections", "2"]].concat();
         let measure = || report(&words);
-        judged(name, Duration::from_millis(10), measure, |report| {
+        check_timing(name, Duration::from_millis(10), measure, |report| {
             for figure in report["comparison"].as_array().expect("figures") {
                 assert_ne!(figure["verdict"], "second is better", "{name}: {figure}");
             }

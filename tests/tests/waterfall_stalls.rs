@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use firstbyte_tests::busy::judged;
+use firstbyte_tests::busy::check_timing;
 use firstbyte_tests::skip::{skip, skip_outside_ci};
 use firstbyte_tests::{Server, TempDir, peer, programs, report, run, via};
-use planted::{Fault, Planted, Speaks};
+use planted::{Fault, Planted, Protocol};
 use serde_json::Value;
 
 /// The word of a visit by the built-in clients; a browser's has none.
@@ -73,7 +73,7 @@ fn codes(pcap: &str) -> Vec<String> {
 /// A planted server, and the resource that is looked at.
 #[derive(Clone, Copy, Debug)]
 struct Case {
-    speaks: Speaks,
+    protocol: Protocol,
     fault: Fault,
     /// The page, and the resource of it.
     page: &'static str,
@@ -83,9 +83,14 @@ struct Case {
 
 impl Case {
     /// A server that withholds the last byte of bodies up to 1,600 bytes.
-    fn withholding(speaks: Speaks, page: &'static str, path: &'static str, hold_ms: u32) -> Self {
+    fn withholding(
+        protocol: Protocol,
+        page: &'static str,
+        path: &'static str,
+        hold_ms: u32,
+    ) -> Self {
         Self {
-            speaks,
+            protocol,
             fault: Fault::Withholds(1600),
             page,
             path,
@@ -104,7 +109,7 @@ impl Case {
     /// Visits the page over a link of 50 ms, and judges the visit, its archive and its packets.
     fn judge(self, way: &[&str]) {
         let what = format!("{way:?} {self:?}");
-        let server = Planted::serve(self.speaks, self.fault);
+        let server = Planted::serve(self.protocol, self.fault);
         let (url, spec) = (
             server.url(self.page),
             format!("50ms,delack={}ms", self.hold_ms),
@@ -114,7 +119,7 @@ impl Case {
         let (pcap, har) = (shown("a.pcap"), shown("a.har"));
         let mut words = vec![url.as_str(), "-k", "--via", &spec, "--har", &har];
         if way == WIRE {
-            words.extend(["--protocol", self.speaks.name()]);
+            words.extend(["--protocol", self.protocol.name()]);
         }
         words.extend(way);
         let is_stalled = self.fault != Fault::None;
@@ -127,7 +132,7 @@ impl Case {
         for is_named in [false, true] {
             let more: &[&str] = if is_named { &["--pcap", &pcap] } else { &[] };
             let words = [&words[..], more].concat();
-            judged(
+            check_timing(
                 &what,
                 BUSY,
                 || report("waterfall", &words),
@@ -159,17 +164,17 @@ fn planted_stalls_are_found_by_the_wire_and_from_packets() {
     if !via::possible() {
         return;
     }
-    let small = Case::withholding(Speaks::Http1, "/100", "/100", 200);
+    let small = Case::withholding(Protocol::Http1, "/100", "/100", 200);
     // The first response of HTTP/2 does not stall: the client acknowledges SETTINGS meanwhile. Over TLS the tickets stall before
     // it.
     let cases = [
         small,
         small.sound(),
-        Case::withholding(Speaks::Http1, "/1600", "/1600", 40),
-        Case::withholding(Speaks::Http1Tls, "/page", "/100", 40),
-        Case::withholding(Speaks::Http2, "/page", "/100", 200),
-        Case::withholding(Speaks::Spdy, "/page", "/100", 200),
-        Case::withholding(Speaks::Spdy, "/1600", "/1600", 40),
+        Case::withholding(Protocol::Http1, "/1600", "/1600", 40),
+        Case::withholding(Protocol::Http1Tls, "/page", "/100", 40),
+        Case::withholding(Protocol::Http2, "/page", "/100", 200),
+        Case::withholding(Protocol::Spdy, "/page", "/100", 200),
+        Case::withholding(Protocol::Spdy, "/1600", "/1600", 40),
     ];
     thread::scope(|scope| {
         for case in cases {
@@ -183,11 +188,11 @@ fn planted_stalls_are_found_in_a_browser() {
     if !via::possible() || !has_browser() {
         return;
     }
-    let small = Case::withholding(Speaks::Http1, "/page", "/100", 200);
+    let small = Case::withholding(Protocol::Http1, "/page", "/100", 200);
     small.judge(BROWSER);
     small.sound().judge(BROWSER);
-    Case::withholding(Speaks::Http1, "/1600", "/1600", 40).judge(BROWSER);
-    Case::withholding(Speaks::Http1Tls, "/page", "/100", 40).judge(BROWSER);
+    Case::withholding(Protocol::Http1, "/1600", "/1600", 40).judge(BROWSER);
+    Case::withholding(Protocol::Http1Tls, "/page", "/100", 40).judge(BROWSER);
 }
 
 /// A server with pages of images of 43 bytes, each a response of one segment: port 1 plain, 2 with TLS.

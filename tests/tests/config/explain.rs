@@ -3,7 +3,7 @@
 //! The output is compared with the lines of the configuration here, and with the running server in `explain_agrees.rs`.
 //! The command line is in `explain_usage.rs`. nginx has no such command.
 
-use firstbyte_tests::explain::{explained, line_of};
+use firstbyte_tests::explain::{explain_report, line_of};
 use firstbyte_tests::{Builder, Server, peer};
 use serde_json::Value;
 
@@ -82,7 +82,7 @@ fn the_server_is_told_with_the_name_that_chose_it() {
         ("re12.test", "regex", "regex", "~^re"),
         ("re.test", "default", "default", ""),
     ] {
-        let report = explained(&server, &[&format!("http://{host}:%%PORT%%/")]);
+        let report = explain_report(&server, &[&format!("http://{host}:%%PORT%%/")]);
         assert_eq!(report["answer"]["text"], text, "{host}");
         let chosen = &report["server"];
         assert_eq!(chosen["match"], kind, "{host}");
@@ -90,7 +90,7 @@ fn the_server_is_told_with_the_name_that_chose_it() {
         let wanted = (!name_line.is_empty()).then(|| line_of(&server, name_line));
         assert_eq!(line, wanted, "{host}: {chosen}");
     }
-    let report = explained(&server, &["http://other.test:%%PORT%%/"]);
+    let report = explain_report(&server, &["http://other.test:%%PORT%%/"]);
     let why = report["server"]["why"].as_str().unwrap_or_default();
     assert_eq!(
         why,
@@ -100,7 +100,7 @@ fn the_server_is_told_with_the_name_that_chose_it() {
         report["listener"]["at"]["line"],
         line_of(&server, "default_server")
     );
-    let report = explained(&server, &["http://other.test:%%PORT2%%/"]);
+    let report = explain_report(&server, &["http://other.test:%%PORT2%%/"]);
     assert_eq!(report["server"]["match"], "only");
     assert_eq!(report["server"]["name"], "only.test");
 }
@@ -124,7 +124,7 @@ location ~ fixed { return 200 never; }
 location = /one { return 200 one; }",
     )
     .written();
-    let report = explained(&server, &[&format!("{ROOT}img/a.png")]);
+    let report = explain_report(&server, &[&format!("{ROOT}img/a.png")]);
     assert_steps(
         &server,
         &report,
@@ -147,14 +147,14 @@ location = /one { return 200 one; }",
         report["location"]["at"]["line"],
         line_of(&server, "png|jpg")
     );
-    let report = explained(&server, &[&format!("{ROOT}fixed/x")]);
+    let report = explain_report(&server, &[&format!("{ROOT}fixed/x")]);
     let found = "prefix: location ^~ /fixed/: is the longest; no expressions after it";
     assert_steps(&server, &report, &[(found, "^~ /fixed/")]);
     assert_eq!(report["answer"]["text"], "fixed");
-    let report = explained(&server, &[&format!("{ROOT}one")]);
+    let report = explain_report(&server, &[&format!("{ROOT}one")]);
     let found = "exact: location = /one: is the URI: the search ends";
     assert_steps(&server, &report, &[(found, "= /one")]);
-    let report = explained(&server, &[&format!("{ROOT}img/a.none")]);
+    let report = explain_report(&server, &[&format!("{ROOT}img/a.none")]);
     assert_steps(
         &server,
         &report,
@@ -188,7 +188,7 @@ location /c/ {
 location /loop { rewrite ^ /loop last; }",
     )
     .written();
-    let report = explained(&server, &[&format!("{ROOT}a/x?y=1")]);
+    let report = explain_report(&server, &[&format!("{ROOT}a/x?y=1")]);
     assert_steps(
         &server,
         &report,
@@ -216,10 +216,10 @@ location /loop { rewrite ^ /loop last; }",
     );
     assert_eq!(report["answer"]["text"], "plain /c/x from=a&y=1");
     assert_eq!(report["location"]["text"], "if ($kind = plain)");
-    let report = explained(&server, &[&format!("{ROOT}x?go=away")]);
+    let report = explain_report(&server, &[&format!("{ROOT}x?go=away")]);
     assert_status(&report, 302);
     assert_eq!(report["answer"]["location"], "http://other.test/x?go=away");
-    let report = explained(&server, &[&format!("{ROOT}loop")]);
+    let report = explain_report(&server, &[&format!("{ROOT}loop")]);
     let text = "log: [error] rewrite or internal redirection cycle while processing \"/loop\"";
     assert_steps(
         &server,
@@ -254,7 +254,7 @@ location /files/ {
 }",
     )
     .written();
-    let report = explained(&server, &[&format!("{ROOT}app/x")]);
+    let report = explain_report(&server, &[&format!("{ROOT}app/x")]);
     assert_steps(
         &server,
         &report,
@@ -272,7 +272,7 @@ location /files/ {
         ],
     );
     assert_eq!(report["answer"]["text"], "app /app/x");
-    let report = explained(&server, &[ROOT]);
+    let report = explain_report(&server, &[ROOT]);
     assert_steps(
         &server,
         &report,
@@ -292,7 +292,7 @@ location /files/ {
         report["answer"]["file"],
         server.expand("%%DIR%%/html/index.html")
     );
-    let report = explained(&server, &[&format!("{ROOT}missing")]);
+    let report = explain_report(&server, &[&format!("{ROOT}missing")]);
     assert_steps(
         &server,
         &report,
@@ -311,7 +311,7 @@ location /files/ {
         report["answer"]["file"],
         server.expand("%%DIR%%/html/404.html")
     );
-    let report = explained(&server, &[&format!("{ROOT}gone/x")]);
+    let report = explain_report(&server, &[&format!("{ROOT}gone/x")]);
     assert_steps(
         &server,
         &report,
@@ -323,13 +323,13 @@ location /files/ {
         ],
     );
     assert_status(&report, 410);
-    let report = explained(&server, &[&format!("{ROOT}none/")]);
+    let report = explain_report(&server, &[&format!("{ROOT}none/")]);
     assert_steps(
         &server,
         &report,
         &[("status: 418, by the module try_files", "")],
     );
-    let report = explained(&server, &[&format!("{ROOT}files/a.png")]);
+    let report = explain_report(&server, &[&format!("{ROOT}files/a.png")]);
     assert_eq!(
         report["answer"]["file"],
         server.expand("%%DIR%%/html/img/a.png")
@@ -356,7 +356,7 @@ fn variables_of_the_request_decide() {
     let location = |words: &[&str]| {
         let mut all = vec!["http://a.test:%%PORT%%/"];
         all.extend(words);
-        let report = explained(&server, &all);
+        let report = explain_report(&server, &all);
         assert_status(&report, 301);
         report["answer"]["location"]
             .as_str()
@@ -367,12 +367,12 @@ fn variables_of_the_request_decide() {
     assert_eq!(location(&["-H", "X-Kind: two"]), "http://a.test/2/far");
     assert_eq!(location(&["--from", "192.0.2.9"]), "http://a.test/one/near");
     assert_eq!(location(&["-HHost: b.test"]), "http://b.test/one/far");
-    let report = explained(&server, &["http://a.test:%%PORT%%/hang"]);
+    let report = explain_report(&server, &["http://a.test:%%PORT%%/hang"]);
     assert_eq!(report["answer"]["status"], Value::Null);
     assert_eq!(report["answer"]["reason"], "the connection is closed (444)");
-    let report = explained(&server, &["--method=POST", "http://a.test:%%PORT%%/addr"]);
+    let report = explain_report(&server, &["--method=POST", "http://a.test:%%PORT%%/addr"]);
     assert_steps(&server, &report, &[("deny: all: denies", "deny all; } }")]);
-    let report = explained(
+    let report = explain_report(
         &server,
         &["--from=192.0.2.9", "http://a.test:%%PORT%%/addr"],
     );
@@ -381,7 +381,7 @@ fn variables_of_the_request_decide() {
         &report,
         &[("allow: 192.0.2.0/24: allows", "allow 192")],
     );
-    let report = explained(&server, &["--method=PUT", "http://a.test:%%PORT%%/post"]);
+    let report = explain_report(&server, &["--method=PUT", "http://a.test:%%PORT%%/post"]);
     assert_steps(
         &server,
         &report,
@@ -405,7 +405,7 @@ fn settings_in_effect_name_the_line_they_come_from() {
     )
     .file("extra.conf", "# a comment\n\nkeepalive_requests 7;\n")
     .written();
-    let report = explained(&server, &["http://localhost:%%PORT%%/a"]);
+    let report = explain_report(&server, &["http://localhost:%%PORT%%/a"]);
     let find = |report: &Value, name: &str| {
         let all = report["settings"].as_array().expect("a list").clone();
         all.into_iter()
@@ -428,7 +428,7 @@ fn settings_in_effect_name_the_line_they_come_from() {
     assert_eq!(included["file"], server.expand("%%DIR%%/extra.conf"));
     assert_eq!(included["line"], 3);
     assert!(find(&report, "etag").is_empty(), "it is at its default");
-    let report = explained(&server, &["--all", "http://localhost:%%PORT%%/a"]);
+    let report = explain_report(&server, &["--all", "http://localhost:%%PORT%%/a"]);
     let etag = &find(&report, "etag")[0];
     assert_eq!(
         (&etag["value"], &etag["from"]),
@@ -447,14 +447,14 @@ fn who_refuses_is_told() {
          location /ask { auth_basic x; auth_basic_user_file users; auth_delay 2s; }",
     )
     .written();
-    let report = explained(&server, &[&format!("{ROOT}deny")]);
+    let report = explain_report(&server, &[&format!("{ROOT}deny")]);
     assert_status(&report, 403);
     assert_steps(
         &server,
         &report,
         &[("status: 403 Forbidden, by the module access", "")],
     );
-    let report = explained(&server, &[&format!("{ROOT}ask")]);
+    let report = explain_report(&server, &[&format!("{ROOT}ask")]);
     assert_status(&report, 401);
     assert_steps(
         &server,

@@ -2,7 +2,7 @@
 
 use crate::tls_client::{Tls, site};
 use firstbyte_tests::dir::set_mode;
-use firstbyte_tests::explain::{explained, outcome};
+use firstbyte_tests::explain::{explain_report, outcome};
 use firstbyte_tests::{Client, Server, peer};
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 #[track_caller]
 fn assert_same(server: &Server, method: &str, path: &str, host: &str) {
     let port = server.port();
-    let report = explained(
+    let report = explain_report(
         server,
         &[
             "--method",
@@ -173,7 +173,7 @@ fn https_is_explained_as_the_server_does_it() {
     let port = server.port();
     let explain = |name: &str, more: &[&str]| {
         let url = format!("https://{name}:{port}/x");
-        explained(&server, &[&["--to", "127.0.0.1", &url], more].concat())
+        explain_report(&server, &[&["--to", "127.0.0.1", &url], more].concat())
     };
     for (name, host, certificate) in [
         ("one", "one", "one"),
@@ -207,7 +207,7 @@ fn https_is_explained_as_the_server_does_it() {
     // Without TLS on a port of it, as one finds out.
     assert_same(&server, "GET", "/x", "one");
     assert_same(&server, "GET", "/x", "two");
-    let report = explained(&server, &["http://127.0.0.1:%%PORT%%/x"]);
+    let report = explain_report(&server, &["http://127.0.0.1:%%PORT%%/x"]);
     assert_eq!(
         (&report["handshake"], &report["answer"]["status"]),
         (&Value::Null, &302.into())

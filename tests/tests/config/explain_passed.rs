@@ -1,6 +1,6 @@
 //! `firstbyte explain` of proxied requests: the first upstream server, and the request that it would get.
 
-use firstbyte_tests::explain::explained;
+use firstbyte_tests::explain::explain_report;
 use firstbyte_tests::{Server, peer};
 
 #[test]
@@ -14,7 +14,7 @@ fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
                 location /app/ {\nproxy_pass http://app/base/;\nproxy_set_header X-Path $uri;\n}\n\
                 location /by-name { set $name nobody.invalid; proxy_pass http://$name:81; }\n}";
     let server = Server::http(http).written();
-    let report = explained(
+    let report = explain_report(
         &server,
         &["http://localhost:%%PORT%%/app/x?y", "-H", "X-One: 1"],
     );
@@ -31,7 +31,7 @@ fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
     assert_eq!(passed["request"], serde_json::json!(request));
     assert!(report["answer"]["status"].is_null());
     assert_eq!(report["answer"]["reason"], "the server behind is not asked");
-    let report = explained(&server, &["http://localhost:%%PORT%%/by-name"]);
+    let report = explain_report(&server, &["http://localhost:%%PORT%%/by-name"]);
     assert_eq!(report["passed"]["name"], "nobody.invalid", "{report:#}");
     assert!(report["passed"]["server"].is_null());
 }
@@ -49,7 +49,7 @@ fn the_parameters_of_an_application_are_told() {
                 location /s { scgi_pass 127.0.0.1:10; }\n}";
     let server = Server::http(http).written();
     let url = "http://localhost:%%PORT%%/app/?y";
-    let report = explained(&server, &[url, "-H", "X-One: 1", "-H", "Proxy: evil"]);
+    let report = explain_report(&server, &[url, "-H", "X-One: 1", "-H", "Proxy: evil"]);
     let passed = &report["passed"];
     assert_eq!(passed["server"], "127.0.0.1:9", "{report:#}");
     assert_eq!(passed["group"], "php");
@@ -61,7 +61,7 @@ fn the_parameters_of_an_application_are_told() {
         "HTTP_X_ONE=1",
     ];
     assert_eq!(passed["parameters"], serde_json::json!(parameters));
-    let scgi = explained(&server, &["http://localhost:%%PORT%%/s"]);
+    let scgi = explain_report(&server, &["http://localhost:%%PORT%%/s"]);
     let first = &scgi["passed"]["parameters"][0];
     assert_eq!(first, "CONTENT_LENGTH=0", "{scgi:#}");
 }

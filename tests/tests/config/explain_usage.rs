@@ -1,6 +1,6 @@
 //! The command line of `firstbyte explain`: the listener of a URL, errors, and the files that it leaves unchanged.
 
-use firstbyte_tests::explain::{explained, line_of, outcome};
+use firstbyte_tests::explain::{explain_report, line_of, outcome};
 use firstbyte_tests::{Server, peer, run};
 
 const SITE: &str = "server { listen 127.0.0.1:%%PORT%%; location / { } }";
@@ -18,14 +18,14 @@ fn an_address_chooses_the_listener_and_a_name_the_wildcard() {
          server { listen unix:%%DIR%%/s.sock; return 200 socket; }",
     )
     .written();
-    let text = |words: &[&str]| explained(&server, words)["answer"]["text"].clone();
+    let text = |words: &[&str]| explain_report(&server, words)["answer"]["text"].clone();
     assert_eq!(text(&["http://127.0.0.2:%%PORT%%/"]), "two");
     assert_eq!(text(&["http://127.0.0.3:%%PORT%%/"]), "wild");
     assert_eq!(text(&["http://[::1]:%%PORT2%%/"]), "six");
     assert_eq!(text(&["http://a.test:%%PORT2%%/"]), "six");
     assert_eq!(text(&["http://unix:%%DIR%%/s.sock:/x"]), "socket");
     assert_eq!(text(&["--to=127.0.0.2", "http://a.test:%%PORT%%/"]), "two");
-    let report = explained(&server, &["http://a.test:%%PORT%%/"]);
+    let report = explain_report(&server, &["http://a.test:%%PORT%%/"]);
     assert_eq!(report["answer"]["text"], "wild");
     assert_eq!(
         report["listener"]["others"][0],
@@ -44,7 +44,7 @@ fn a_destination_may_have_a_port() {
          server { listen [::1]:%%PORT2%%; return 200 two; }",
     )
     .written();
-    let report = |to: &str| explained(&server, &["--to", to, "http://a.test/"]);
+    let report = |to: &str| explain_report(&server, &["--to", to, "http://a.test/"]);
     let one = report("127.0.0.1:%%PORT%%");
     let text = server.expand("one a.test:%%PORT%% a.test");
     assert_eq!(one["answer"]["text"], text, "{one}");
@@ -53,7 +53,7 @@ fn a_destination_may_have_a_port() {
         server.expand("127.0.0.1:%%PORT%%")
     );
     assert_eq!(report("[::1]:%%PORT2%%")["answer"]["text"], "two");
-    let same = explained(&server, &["--to", "127.0.0.1", "http://a.test:%%PORT%%/"]);
+    let same = explain_report(&server, &["--to", "127.0.0.1", "http://a.test:%%PORT%%/"]);
     let text = server.expand("one a.test:%%PORT%% a.test:%%PORT%%");
     assert_eq!(same["answer"]["text"], text, "{same}");
     for (to, why) in [
@@ -98,7 +98,7 @@ fn the_reason_of_an_answer_is_the_step_that_decided_it() {
         ("closed", "the connection is closed (444)"),
         ("%00", "status 400 Bad Request"),
     ] {
-        let report = explained(&server, &[&format!("{ROOT}{path}")]);
+        let report = explain_report(&server, &[&format!("{ROOT}{path}")]);
         let found = report["answer"]["reason"].as_str().unwrap_or_default();
         assert!(found.starts_with(reason), "{path}: {report}");
     }
@@ -222,7 +222,7 @@ fn explaining_changes_no_file() {
     ] {
         let url = format!("{ROOT}{path}");
         let words = ["--method", method, "-H", "Destination: /moved", &url];
-        let report = explained(&server, &words);
+        let report = explain_report(&server, &words);
         assert_eq!(report["answer"]["status"], status, "{method} {path}");
     }
     let html = std::fs::read_dir(server.path("html")).expect("it is there");

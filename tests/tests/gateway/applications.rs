@@ -274,9 +274,9 @@ fn memcached(server: &Server) -> Option<Program> {
 }
 
 /// A connection to memcached by which the test keeps values.
-struct Keeper(BufReader<TcpStream>);
+struct MemcachedClient(BufReader<TcpStream>);
 
-impl Keeper {
+impl MemcachedClient {
     fn connect(server: &Server) -> Self {
         let stream = TcpStream::connect(("127.0.0.1", server.port_number(2)));
         Self(BufReader::new(stream.expect("it accepts")))
@@ -360,27 +360,27 @@ fn memcached_serves() {
     let Some(program) = memcached(&server) else {
         return;
     };
-    let mut keeper = Keeper::connect(&server);
+    let mut memcached_client = MemcachedClient::connect(&server);
     let mut client = server.client();
     assert_eq!(client.get("/page?a=b").text(), "made for /page?a=b");
-    keeper.set(b"/page?a=b", 0, b"kept");
+    memcached_client.set(b"/page?a=b", 0, b"kept");
     let kept = client.get("/page?a=b");
     assert_eq!((kept.status, kept.text().as_str()), (200, "kept"));
     assert_eq!(kept.header("Content-Length"), Some("4"));
-    assert_eq!(fallback.asked(), 1);
-    keys(&mut client, &mut keeper);
-    values(&mut client, &mut keeper);
-    let connections = keeper.figure("total_connections");
+    assert_eq!(fallback.request_count(), 1);
+    keys(&mut client, &mut memcached_client);
+    values(&mut client, &mut memcached_client);
+    let connections = memcached_client.figure("total_connections");
     for _ in 0..50 {
         assert_eq!(client.get("/memcached/a.css").text(), "css");
         assert_eq!(client.get("/memcached/none").status, 404);
     }
     assert_eq!(
-        keeper.figure("total_connections"),
+        memcached_client.figure("total_connections"),
         connections,
         "kept connections"
     );
-    large_value_over_a_reload(&server, &mut keeper);
+    large_value_over_a_reload(&server, &mut memcached_client);
     let mut h2 = H2Client::connect(server.port());
     let streams: Vec<u32> = (0..40).map(|_| h2.get("/memcached/a.css")).collect();
     for stream in streams {
@@ -393,7 +393,7 @@ fn memcached_serves() {
 
 /// Keys with bytes that would end the line, or be more than a key, are escaped; others are as they came.
 #[track_caller]
-fn keys(client: &mut Client, keeper: &mut Keeper) {
+fn keys(client: &mut Client, memcached_client: &mut MemcachedClient) {
     let cases: [(&str, &[u8]); 6] = [
         ("/memcached/a%20b", b"/memcached/a%20b"),
         ("/memcached/100%25", b"/memcached/100%25"),
@@ -404,20 +404,20 @@ fn keys(client: &mut Client, keeper: &mut Keeper) {
     ];
     for (target, key) in cases {
         assert_eq!(client.get(target).status, 404, "{target}");
-        keeper.set(key, 0, target.as_bytes());
+        memcached_client.set(key, 0, target.as_bytes());
         assert_eq!(client.get(target).text(), target);
     }
     // As long as a key may be, and one more, which memcached refuses.
     let longest = "k".repeat(250 - "/memcached/".len());
-    keeper.set(format!("/memcached/{longest}").as_bytes(), 0, b"long");
+    memcached_client.set(format!("/memcached/{longest}").as_bytes(), 0, b"long");
     assert_eq!(client.get(&format!("/memcached/{longest}")).text(), "long");
     assert_eq!(client.get(&format!("/memcached/{longest}k")).status, 502);
     assert_eq!(client.get("/memcached/none").status, 404);
 }
 
 #[track_caller]
-fn values(client: &mut Client, keeper: &mut Keeper) {
-    keeper.set(b"/memcached/a.css", 0, b"css");
+fn values(client: &mut Client, memcached_client: &mut MemcachedClient) {
+    memcached_client.set(b"/memcached/a.css", 0, b"css");
     let typed = client.get("/memcached/a.css");
     assert_eq!(typed.header("Content-Type"), Some("text/css"));
     assert_eq!(
@@ -427,14 +427,14 @@ fn values(client: &mut Client, keeper: &mut Keeper) {
     client.send(request("POST", "/memcached/a.css", &["Content-Length: 0"]));
     assert_eq!(client.response().status, 405);
     for value in ["", "\r\nEND\r\n", "VALUE /memcached/v 0 2\r\nno\r\nEND\r\n"] {
-        keeper.set(b"/memcached/v", 7, value.as_bytes());
+        memcached_client.set(b"/memcached/v", 7, value.as_bytes());
         assert_eq!(client.get("/memcached/v").text(), value);
         assert_eq!(client.get("/memcached/a.css").text(), "css");
     }
     let text = "a line that is compressed\n".repeat(100);
     let packed = gzip(&text);
-    keeper.set(b"/packed/p", 2, &packed);
-    keeper.set(b"/packed/q", 1, text.as_bytes());
+    memcached_client.set(b"/packed/p", 2, &packed);
+    memcached_client.set(b"/packed/q", 1, text.as_bytes());
     let as_kept = client.get_with("/packed/p", &["Accept-Encoding: gzip"]);
     assert_eq!(as_kept.header("Content-Encoding"), Some("gzip"));
     assert!(as_kept.body == packed);
@@ -452,9 +452,9 @@ fn values(client: &mut Client, keeper: &mut Keeper) {
 
 /// A client that has stopped reading has all of a value, whatever is configured meanwhile.
 #[track_caller]
-fn large_value_over_a_reload(server: &Server, keeper: &mut Keeper) {
+fn large_value_over_a_reload(server: &Server, memcached_client: &mut MemcachedClient) {
     let value: Vec<u8> = (0..=250).collect::<Vec<u8>>().repeat(83_000);
-    keeper.set(b"/memcached/large", 0, &value);
+    memcached_client.set(b"/memcached/large", 0, &value);
     assert!(server.get("/memcached/large").body == value);
     let mut client = server.client();
     client.send(request("GET", "/memcached/large", &[]));

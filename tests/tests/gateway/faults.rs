@@ -268,14 +268,14 @@ fn request_that_php_ends_is_502() {
 
 /// Results of clients: pages, errors, and pages with a visible cut.
 #[derive(Debug, Default)]
-struct Seen {
+struct Counts {
     whole: AtomicUsize,
     errors: AtomicUsize,
     cut: AtomicUsize,
     wrong: Mutex<Vec<String>>,
 }
 
-impl Seen {
+impl Counts {
     /// An answer that came to its end.
     fn ended(&self, status: u16, text: &str) {
         let count = match status {
@@ -317,7 +317,7 @@ impl Seen {
     }
 }
 
-/// A restart, graceful or not, gives whole pages or errors, and pages resume afterwards.
+/// During a restart, graceful or not, clients get whole pages or errors, and pages resume afterwards.
 #[test]
 fn restarts_under_load_give_no_half_pages() {
     for (listen, keep) in [
@@ -329,7 +329,7 @@ fn restarts_under_load_give_no_half_pages() {
         let Some(mut php) = php::start(&server, listen, 4, "") else {
             return;
         };
-        let (seen, stop) = (Seen::default(), AtomicBool::new(false));
+        let (seen, stop) = (Counts::default(), AtomicBool::new(false));
         let goes_on = || !stop.load(Ordering::Relaxed);
         thread::scope(|scope| {
             for _ in 0..2 {

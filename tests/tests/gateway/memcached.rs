@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use firstbyte_tests::busy::Waits;
-use firstbyte_tests::cache::{Cache, Reading, Say, value};
+use firstbyte_tests::cache::{Cache, CacheStep, Reading, value};
 use firstbyte_tests::h2::{self, Reply};
 use firstbyte_tests::{H2Client, Server, hpack, wait_until};
 
@@ -64,7 +64,7 @@ fn honest(reading: &Reading) -> Vec<u8> {
 }
 
 fn knows_all() -> Cache {
-    Cache::scripted(|reading| vec![Say::Text(honest(reading))])
+    Cache::scripted(|reading| vec![CacheStep::Text(honest(reading))])
 }
 
 #[track_caller]
@@ -187,15 +187,15 @@ fn lies() -> Vec<(&'static str, Vec<u8>)> {
 }
 
 /// Cuts a text at places drawn from a seed.
-fn cut(text: &[u8], mut seed: u64) -> Vec<Say> {
+fn cut(text: &[u8], mut seed: u64) -> Vec<CacheStep> {
     let (mut said, mut rest) = (Vec::new(), text);
     while !rest.is_empty() {
         seed = seed
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
         let len = ((seed >> 33) as usize % 300 + 1).min(rest.len());
-        said.push(Say::Text(rest[..len].to_vec()));
-        said.push(Say::Pause(Duration::from_micros(seed >> 54)));
+        said.push(CacheStep::Text(rest[..len].to_vec()));
+        said.push(CacheStep::Pause(Duration::from_micros(seed >> 54)));
         rest = &rest[len..];
     }
     said
@@ -208,7 +208,7 @@ fn what_is_said_wrongly_to_one_reaches_no_other() {
             // Wrong responses for requests that come together, correct ones for a single request.
             let cache = Cache::scripted(move |reading| {
                 if reading.keys.len() == 1 {
-                    return vec![Say::Text(honest(reading))];
+                    return vec![CacheStep::Text(honest(reading))];
                 }
                 let behind = Reading {
                     connection: 0,
@@ -241,9 +241,9 @@ fn a_lie_to_one_that_is_asked_alone_is_its_own() {
             key => value(key, kept(key)),
         };
         vec![
-            Say::Text(reading.keys.iter().flat_map(answer).collect()),
-            Say::Pause(Duration::from_millis(300)),
-            Say::Close,
+            CacheStep::Text(reading.keys.iter().flat_map(answer).collect()),
+            CacheStep::Pause(Duration::from_millis(300)),
+            CacheStep::Close,
         ]
     });
     let server = server(&cache, "");
@@ -271,8 +271,8 @@ fn a_connection_that_ends_anywhere_costs_nobody_an_answer() {
         let cache = Cache::scripted(move |reading| {
             let text = honest(reading);
             match reading.keys.len() {
-                1 => vec![Say::Text(text)],
-                _ => vec![Say::Text(text[..end].to_vec()), Say::Close],
+                1 => vec![CacheStep::Text(text)],
+                _ => vec![CacheStep::Text(text[..end].to_vec()), CacheStep::Close],
             }
         });
         let server = server(&cache, "");
@@ -297,7 +297,9 @@ fn a_large_value_holds_no_small_one_up() {
             true => value(key, large(key)),
             false => value(key, kept(key)),
         };
-        vec![Say::Text(reading.keys.iter().flat_map(answer).collect())]
+        vec![CacheStep::Text(
+            reading.keys.iter().flat_map(answer).collect(),
+        )]
     });
     let server = server(&cache, "");
     // The windows are so small that the large value blocks its stream.
@@ -333,7 +335,7 @@ fn an_answer_that_is_late_is_waited_for_by_its_own_request_alone() {
     let cache = Cache::scripted(|reading| {
         let slow = reading.keys.iter().any(|key| key == "/slow");
         let time = Duration::from_millis(if slow { 1500 } else { 0 });
-        vec![Say::Pause(time), Say::Text(honest(reading))]
+        vec![CacheStep::Pause(time), CacheStep::Text(honest(reading))]
     });
     let server = server(&cache, "");
     let mut client = H2Client::connect(server.port());
@@ -343,7 +345,7 @@ fn an_answer_that_is_late_is_waited_for_by_its_own_request_alone() {
     is_own(&client.reply(streams[2]), "/c");
     waits.assert_below(waits.elapsed(), Duration::from_millis(1400));
     is_own(&client.reply(streams[0]), "/slow");
-    assert_eq!(cache.asked("/slow"), 2, "together and alone");
+    assert_eq!(cache.request_count("/slow"), 2, "together and alone");
 }
 
 #[test]
@@ -354,15 +356,15 @@ fn the_time_for_an_answer_is_each_request_s_own() {
     for reply in replies(&mut client, &["/hasty/a", "/hasty/b"]) {
         assert_eq!(reply.status, 504);
     }
-    assert_eq!(cache.asked("/hasty/b"), 1, "nobody is asked again");
+    assert_eq!(cache.request_count("/hasty/b"), 1, "nobody is asked again");
 }
 
 #[test]
 fn requests_that_are_given_up_leave_the_others_their_answers() {
     let cache = Cache::scripted(|reading| {
         vec![
-            Say::Pause(Duration::from_millis(50)),
-            Say::Text(honest(reading)),
+            CacheStep::Pause(Duration::from_millis(50)),
+            CacheStep::Text(honest(reading)),
         ]
     });
     let server = server(&cache, "");
@@ -407,7 +409,11 @@ fn a_server_that_was_wrong_is_asked_singly_for_a_second() {
     let cache = Cache::scripted(|reading| {
         let is_wrong = reading.keys.len() > 1 && reading.keys[0] == "/wrong";
         let lie = b"VALUE /wrong 0 2\r\n".to_vec();
-        vec![Say::Text(if is_wrong { lie } else { honest(reading) })]
+        vec![CacheStep::Text(if is_wrong {
+            lie
+        } else {
+            honest(reading)
+        })]
     });
     let server = server(&cache, "");
     let mut client = H2Client::connect(server.port());

@@ -140,7 +140,9 @@ fn a_request_without_a_connection_for_it_is_an_error_of_the_limit() {
     for client in &mut busy {
         client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    wait_until("all are passed on", || backend.asked() == busy.len());
+    wait_until("all are passed on", || {
+        backend.request_count() == busy.len()
+    });
     assert!(!server.error_log().contains(TOLD));
     let mut last = server.client();
     assert_eq!(last.get("/").status, 500);
@@ -174,7 +176,7 @@ fn connections_to_servers_count_and_busy_ones_stay() {
     for client in &mut busy {
         client.send("GET /px HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    wait_until("all are passed on", || backend.asked() == MOST / 2);
+    wait_until("all are passed on", || backend.request_count() == MOST / 2);
     assert!(
         !server.error_log().contains(TOLD),
         "there were places for all"

@@ -99,7 +99,7 @@ fn request_bodies_without_room_are_refused() {
         // The rest of a refused body is read for a moment, and its file exists until then.
         wait_until("nothing of it is left", || post(100_000).text() == "100000");
     }
-    assert_eq!(backend.asked(), 4);
+    assert_eq!(backend.request_count(), 4);
     assert!(
         backend
             .requests()

@@ -14,7 +14,7 @@ use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 
 /// Result of a response at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum ClientResult {
     /// It came to its end.
     Whole(u16),
     /// It began, and the client can see that its end is missing.
@@ -24,40 +24,40 @@ enum Seen {
 }
 
 /// A request by a client of some protocol.
-type Ask = fn(u16, &str) -> Seen;
+type Ask = fn(u16, &str) -> ClientResult;
 
-fn over_http1(port: u16, path: &str) -> Seen {
+fn over_http1(port: u16, path: &str) -> ClientResult {
     let mut client = firstbyte_tests::Client::connect(port);
     client.send(request("GET", path, &[]));
     match client.try_response() {
-        Ok(Some(response)) => Seen::Whole(response.status),
-        Ok(None) => Seen::Nothing,
-        Err(_) => Seen::Cut,
+        Ok(Some(response)) => ClientResult::Whole(response.status),
+        Ok(None) => ClientResult::Nothing,
+        Err(_) => ClientResult::Cut,
     }
 }
 
-fn over_http2(port: u16, path: &str) -> Seen {
+fn over_http2(port: u16, path: &str) -> ClientResult {
     let mut client = H2Client::connect(port);
     let reply = client.fetch(path);
     match (reply.status, reply.reset) {
-        (0, _) => Seen::Nothing,
-        (status, None) => Seen::Whole(status),
-        (_, Some(_)) => Seen::Cut,
+        (0, _) => ClientResult::Nothing,
+        (status, None) => ClientResult::Whole(status),
+        (_, Some(_)) => ClientResult::Cut,
     }
 }
 
-fn over_spdy(port: u16, path: &str) -> Seen {
+fn over_spdy(port: u16, path: &str) -> ClientResult {
     let mut client = SpdyClient::connect(port);
     let reply = client.fetch(path);
     match (reply.status, reply.reset) {
-        (0, _) => Seen::Nothing,
-        (status, None) => Seen::Whole(status),
-        (_, Some(_)) => Seen::Cut,
+        (0, _) => ClientResult::Nothing,
+        (status, None) => ClientResult::Whole(status),
+        (_, Some(_)) => ClientResult::Cut,
     }
 }
 
 /// Unexpected results of clients of every protocol, with buffering and without.
-fn unlike(what: &str, backend: &Backend, expected: Seen) -> Vec<String> {
+fn unlike(what: &str, backend: &Backend, expected: ClientResult) -> Vec<String> {
     let spdy = if peer::is_firstbyte() { "spdy" } else { "" };
     let pass = backend.name();
     let server = Server::http(&format!(
@@ -75,7 +75,8 @@ fn unlike(what: &str, backend: &Backend, expected: Seen) -> Vec<String> {
         for (protocol, ask) in &clients {
             let seen = ask(server.port(), path);
             // nginx may still hold the head when it sees the fault.
-            let held = !peer::is_firstbyte() && (seen, expected) == (Seen::Nothing, Seen::Cut);
+            let held = !peer::is_firstbyte()
+                && (seen, expected) == (ClientResult::Nothing, ClientResult::Cut);
             if seen != expected && !held {
                 findings.push(format!(
                     "{what} {path} {protocol}: {seen:?}, not {expected:?}"
@@ -87,7 +88,7 @@ fn unlike(what: &str, backend: &Backend, expected: Seen) -> Vec<String> {
 }
 
 #[track_caller]
-fn all_see(what: &str, backend: &Backend, expected: Seen) {
+fn all_see(what: &str, backend: &Backend, expected: ClientResult) {
     let findings = unlike(what, backend, expected);
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
@@ -135,7 +136,11 @@ fn bad_heads_are_502() {
     let mut findings = Vec::new();
     for (what, bytes, refused_by_nginx) in BAD_HEADS {
         if refused_by_nginx || peer::is_firstbyte() {
-            findings.extend(unlike(what, &Backend::saying(bytes), Seen::Whole(502)));
+            findings.extend(unlike(
+                what,
+                &Backend::saying(bytes),
+                ClientResult::Whole(502),
+            ));
         }
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
@@ -144,14 +149,14 @@ fn bad_heads_are_502() {
 #[test]
 fn server_that_dies_before_the_head_is_502() {
     let closing = || Backend::answering(|_| vec![Step::Close]);
-    all_see("close", &closing(), Seen::Whole(502));
+    all_see("close", &closing(), ClientResult::Whole(502));
     let resetting = || Backend::answering(|_| vec![Step::Reset]);
-    all_see("reset", &resetting(), Seen::Whole(502));
+    all_see("reset", &resetting(), ClientResult::Whole(502));
     let in_the_head =
         Backend::answering(|_| vec![send("HTTP/1.1 200 OK\r\nX-"), Step::Wait(20), Step::Reset]);
-    all_see("reset in the head", &in_the_head, Seen::Whole(502));
+    all_see("reset in the head", &in_the_head, ClientResult::Whole(502));
     let unread = Backend::scripted(|_| vec![Step::Reset]);
-    all_see("reset at once", &unread, Seen::Whole(502));
+    all_see("reset at once", &unread, ClientResult::Whole(502));
     // Nobody listens there.
     let port = Port::reserve();
     let server = Server::http(&format!(
@@ -185,7 +190,11 @@ fn server_that_dies_in_the_body_cuts_the_response() {
     for (what, bytes) in bodies {
         for end in [Step::Close, Step::Reset] {
             let is_end = what == "no end but the close" && matches!(end, Step::Close);
-            let expected = if is_end { Seen::Whole(200) } else { Seen::Cut };
+            let expected = if is_end {
+                ClientResult::Whole(200)
+            } else {
+                ClientResult::Cut
+            };
             let what = format!("{what} {end:?}");
             let steps = vec![send(&bytes), Step::Wait(20), end];
             let backend = Backend::answering(move |_| steps.clone());
@@ -245,7 +254,7 @@ fn bad_chunks_cut_the_response() {
             Step::Close,
         ];
         let backend = Backend::answering(move |_| steps.clone());
-        findings.extend(unlike(what, &backend, Seen::Cut));
+        findings.extend(unlike(what, &backend, ClientResult::Cut));
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
 }
@@ -319,9 +328,9 @@ fn slow_server_is_504_before_its_head_and_cut_after_it() {
     let half = Backend::answering(|_| vec![send("HTTP/1.1 200 OK\r\nX-"), Step::Hold]);
     let body = Backend::answering(|_| vec![send(head("Content-Length: 100") + "half"), Step::Hold]);
     for (what, backend, expected) in [
-        ("silent", silent, Seen::Whole(504)),
-        ("half a head", half, Seen::Whole(504)),
-        ("half a body", body, Seen::Cut),
+        ("silent", silent, ClientResult::Whole(504)),
+        ("half a head", half, ClientResult::Whole(504)),
+        ("half a body", body, ClientResult::Cut),
     ] {
         for more in ["", "proxy_buffering off;"] {
             let server = backend
@@ -413,7 +422,7 @@ fn interim_responses_without_end_are_502() {
             steps.extend(ok("final"));
             steps
         });
-        all_see("hints", &backend, Seen::Whole(status));
+        all_see("hints", &backend, ClientResult::Whole(status));
     }
 }
 
@@ -458,17 +467,17 @@ fn client_that_dies_in_its_body_is_no_whole_request() {
     let backend = Backend::answering(|_| ok("never"));
     for (more, begun) in [("", 0), ("proxy_request_buffering off;", 1)] {
         for framing in ["Content-Length: 100", "Transfer-Encoding: chunked"] {
-            let before = backend.asked();
+            let before = backend.request_count();
             let server = backend.proxied(more).start();
             let mut client = server.client();
             client.send(request("POST", "/", &[framing]) + "b\r\nhalf a body\r\n");
             if begun > 0 {
-                wait_until("it is passed on", || backend.asked() > before);
+                wait_until("it is passed on", || backend.request_count() > before);
             }
             drop(client);
             server.wait_for_text("access.log", "POST / HTTP/1.1");
             wait_until("the connection is given up", || backend.open() == 0);
-            assert_eq!(backend.asked() - before, begun, "{more}");
+            assert_eq!(backend.request_count() - before, begun, "{more}");
             assert!(backend.requests()[before..].iter().all(|r| !r.whole));
         }
     }

@@ -107,7 +107,9 @@ fn unbuffered_body_is_passed_on_as_it_comes() {
     let server = backend.proxied("proxy_request_buffering off;").start();
     let mut client = server.client();
     client.send(request("POST", "/", &[CHUNKED]) + "3\r\nabc\r\n");
-    wait_until("the head is there before the end", || backend.asked() == 1);
+    wait_until("the head is there before the end", || {
+        backend.request_count() == 1
+    });
     gate.open();
     client.send("2\r\nde\r\n0\r\n\r\n");
     assert_eq!(client.response().text(), "read");

@@ -141,7 +141,7 @@ fn connections_without_a_place_are_closed_counted_and_told() {
     for client in &mut busy {
         client.send("GET /held HTTP/1.1\r\nHost: localhost\r\n\r\n");
     }
-    wait_until("all are passed on", || backend.asked() == MOST / 2);
+    wait_until("all are passed on", || backend.request_count() == MOST / 2);
     let waits = Waits::begin();
     let mut late: Vec<Client> = (0..3).map(|_| server.client()).collect();
     for client in &mut late {

@@ -71,7 +71,7 @@ fn servers_that_are_gone_from_the_group_are_asked_no_more() {
         for _ in 0..10 {
             assert_eq!(server.get("/").text(), "new");
         }
-        assert_eq!(old.asked(), 1);
+        assert_eq!(old.request_count(), 1);
     }
 }
 
@@ -100,7 +100,7 @@ fn requests_in_progress_end_as_they_began() {
     let mut upload = server.client();
     upload.send(request("POST", "/", &["Content-Length: 10"]) + "first");
     h2.settle();
-    wait_until("all are there", || backend.asked() == 4);
+    wait_until("all are there", || backend.request_count() == 4);
     for n in 1..=3 {
         reload(&server, n);
     }

@@ -73,7 +73,11 @@ fn each_reason_is_followed_where_it_is_named() {
         let times = "proxy_read_timeout 150ms;";
         let on = server(&group, &format!("{times} proxy_next_upstream {reason};")).start();
         assert_eq!(on.get("/").text(), "good", "{what}");
-        assert_eq!((bad.asked(), good.asked()), (1, 1), "{what}");
+        assert_eq!(
+            (bad.request_count(), good.request_count()),
+            (1, 1),
+            "{what}"
+        );
         let statuses = on.wait_for_text("up.log", "GET");
         assert!(
             statuses.contains(&format!("[{status}, 200] 200")),
@@ -82,7 +86,11 @@ fn each_reason_is_followed_where_it_is_named() {
 
         let off = server(&group, &format!("{times} proxy_next_upstream off;")).start();
         assert_eq!(off.get("/").status, status, "{what}");
-        assert_eq!((bad.asked(), good.asked()), (2, 1), "{what}");
+        assert_eq!(
+            (bad.request_count(), good.request_count()),
+            (2, 1),
+            "{what}"
+        );
     }
 }
 
@@ -92,7 +100,7 @@ fn post_is_repeated_only_where_it_is_allowed() {
     let (bad, good, group) = bad_and_good(|| vec![Step::Close]);
     let careful = server(&group, "").start();
     assert_eq!(post(&careful, "/"), 502);
-    assert_eq!((bad.asked(), good.asked()), (1, 0));
+    assert_eq!((bad.request_count(), good.request_count()), (1, 0));
     assert_eq!(careful.get("/").status, 200);
 
     let bold = server(&group, "proxy_next_upstream error timeout non_idempotent;").start();
@@ -136,10 +144,10 @@ fn body_that_was_passed_on_is_not_sent_again() {
     let server = server(&group, directives).start();
     let mut client = server.client();
     client.send(request("PUT", "/", &["Content-Length: 8"]) + "half");
-    wait_until("it is passed on", || bad.asked() == 1);
+    wait_until("it is passed on", || bad.request_count() == 1);
     client.send("half");
     assert_eq!(client.response().status, 502);
-    assert_eq!(good.asked(), 0);
+    assert_eq!(good.request_count(), 0);
 }
 
 #[test]
@@ -151,7 +159,7 @@ fn tries_and_time_are_limits() {
         .iter()
         .map(|b| format!("server {} max_fails=0;", b.name()));
     let group: String = lines.collect();
-    let asked = || closing.iter().map(Backend::asked).sum::<usize>();
+    let asked = || closing.iter().map(Backend::request_count).sum::<usize>();
     let all = server(&group, "").start();
     assert_eq!((all.get("/").status, asked()), (502, 5));
     let three = server(&group, "proxy_next_upstream_tries 3;").start();
@@ -178,7 +186,7 @@ fn server_that_fails_is_left_alone_for_a_time() {
     for n in 1..=6 {
         assert_eq!(server.get("/").text(), "good");
         assert_eq!(
-            bad.asked(),
+            bad.request_count(),
             n.min(2),
             "it has its two fails, and then none is sent"
         );
@@ -221,7 +229,7 @@ fn round_robin_follows_the_weights() {
     for _ in 0..40 {
         assert_eq!(client.get("/").status, 200);
     }
-    let asked: Vec<usize> = backends.iter().map(Backend::asked).collect();
+    let asked: Vec<usize> = backends.iter().map(Backend::request_count).collect();
     assert_eq!(asked, [30, 10, 0]);
 }
 
@@ -245,7 +253,7 @@ fn max_conns_is_a_limit_of_a_server() {
     for client in &mut held {
         client.send(request("GET", "/", &[]));
     }
-    wait_until("both are there", || first.asked() == 2);
+    wait_until("both are there", || first.request_count() == 2);
     assert_eq!(server.get("/").text(), "second");
     gate.open();
     for client in &mut held {
@@ -279,11 +287,11 @@ fn post_that_was_taken_is_never_sent_again() {
         let server = server(&format!("server {};", backend.name()), "").start();
         assert_eq!(post(&server, "/first"), 200);
         assert_eq!(post(&server, "/second"), 502, "{end:?}");
-        assert_eq!(backend.asked(), 2, "{end:?}");
+        assert_eq!(backend.request_count(), 2, "{end:?}");
         // A request without effects may be.
         assert_eq!(post(&server, "/first"), 200);
         assert_eq!(server.get("/third").status, 200, "{end:?}");
-        assert_eq!(backend.asked(), 5, "{end:?}");
+        assert_eq!(backend.request_count(), 5, "{end:?}");
     }
 }
 

@@ -20,7 +20,7 @@ fn generation(server: &Server) -> String {
     server.get("/generation").text()
 }
 
-/// Takes the second port, and tells the server to listen there, too.
+/// Takes the second port, and reloads a configuration that listens there, too.
 fn reload_onto_a_taken_port(server: &Server) -> TcpListener {
     let second = server.port_number(2);
     let taken = TcpListener::bind(("127.0.0.1", second)).expect("it was reserved for this test");

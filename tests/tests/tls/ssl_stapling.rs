@@ -155,7 +155,7 @@ impl Responder {
         Self::new(move |stream, _| say(stream, bytes))
     }
 
-    fn asked(&self) -> usize {
+    fn request_count(&self) -> usize {
         self.asked.load(Ordering::Relaxed)
     }
 }
@@ -254,7 +254,7 @@ fn what_the_responder_says_is_stapled_and_survives_a_reload() {
         return;
     }
     // One question does for both servers; at once they have it after a reload, too, without another.
-    assert_eq!(responder.asked(), 1);
+    assert_eq!(responder.request_count(), 1);
     server.rewrite_conf(|text| text.replacen("204", "200 again", 1));
     server.signal(Signal::HUP);
     wait_until("the new configuration serves", || {
@@ -262,7 +262,7 @@ fn what_the_responder_says_is_stapled_and_survives_a_reload() {
     });
     assert_eq!(status(server.port(), "localhost", &ca), "good");
     assert_eq!(status(server.port_number(2), "localhost", &ca), "good");
-    assert_eq!(responder.asked(), 1);
+    assert_eq!(responder.request_count(), 1);
 }
 
 #[test]
@@ -397,7 +397,7 @@ fn whatever_is_wrong_with_a_responder_handshakes_go_on_without() {
         logged(text, responder.port);
     }
     logged("failed (111: Connection refused)", down);
-    wait_until("the silent one is asked", || silent.asked() == 1);
+    wait_until("the silent one is asked", || silent.request_count() == 1);
     for n in all {
         assert_eq!(status(server.port(), &format!("s{n}"), &ca), "none", "{n}");
     }

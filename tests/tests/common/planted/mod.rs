@@ -41,14 +41,14 @@ pub(crate) enum Fault {
 
 /// The protocol of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Speaks {
+pub(crate) enum Protocol {
     Http1,
     Http1Tls,
     Http2,
     Spdy,
 }
 
-impl Speaks {
+impl Protocol {
     /// Its option.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -62,19 +62,19 @@ impl Speaks {
 /// A server.
 pub(crate) struct Planted {
     address: SocketAddr,
-    speaks: Speaks,
+    protocol: Protocol,
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Planted {
     /// Starts one.
-    pub(crate) fn serve(speaks: Speaks, fault: Fault) -> Self {
+    pub(crate) fn serve(protocol: Protocol, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
         let is_over = Arc::new(AtomicBool::new(false));
         let over = Arc::clone(&is_over);
-        let tls = (speaks == Speaks::Http1Tls).then(config);
+        let tls = (protocol == Protocol::Http1Tls).then(config);
         let thread = thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 if over.load(Ordering::Relaxed) {
@@ -82,19 +82,19 @@ impl Planted {
                 }
                 let tls = tls.clone();
                 // The thread ends with its connection. The client reports a broken one.
-                thread::spawn(move || converse(stream, tls, speaks, fault));
+                thread::spawn(move || converse(stream, tls, protocol, fault));
             }
         });
         Self {
             address,
-            speaks,
+            protocol,
             is_over,
             thread: Some(thread),
         }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {
-        let scheme = if self.speaks == Speaks::Http1Tls {
+        let scheme = if self.protocol == Protocol::Http1Tls {
             "https"
         } else {
             "http"
@@ -117,7 +117,7 @@ impl Drop for Planted {
 fn converse(
     stream: TcpStream,
     tls: Option<Arc<ServerConfig>>,
-    speaks: Speaks,
+    protocol: Protocol,
     fault: Fault,
 ) -> io::Result<()> {
     let is_withholding = matches!(fault, Fault::Withholds(_));
@@ -130,10 +130,10 @@ fn converse(
         }
     };
     let wire = Wire { stream, fault };
-    match speaks {
-        Speaks::Http1 | Speaks::Http1Tls => h1::converse(wire),
-        Speaks::Http2 => h2::converse(wire),
-        Speaks::Spdy => spdy::converse(wire),
+    match protocol {
+        Protocol::Http1 | Protocol::Http1Tls => h1::converse(wire),
+        Protocol::Http2 => h2::converse(wire),
+        Protocol::Spdy => spdy::converse(wire),
     }
 }
 

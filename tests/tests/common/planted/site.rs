@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use firstbyte_tests::busy::judged;
+use firstbyte_tests::busy::check_timing;
 use firstbyte_tests::{Server, peer, run};
 use serde_json::Value;
 
@@ -110,7 +110,7 @@ pub(crate) fn finds(url: &str, code: &str, severity: &str, check: impl Fn(&Value
 
 /// Judges the diagnosis of a URL on a machine that has time for it.
 pub(crate) fn examined(url: &str, judge: impl Fn(&Value)) {
-    judged(url, BUSY, || diagnosis(url), judge);
+    check_timing(url, BUSY, || diagnosis(url), judge);
 }
 
 /// A thread that is kept from running for so long makes responses late.

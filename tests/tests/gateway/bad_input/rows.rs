@@ -15,7 +15,7 @@ pub(crate) enum Gateway {
 
 /// Result of a response at a client.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Seen {
+pub(crate) enum ClientResult {
     /// It came to its end; of a page of the server itself the status alone counts.
     Whole(u16, String),
     /// It began, and the client can see that its end is missing.
@@ -29,7 +29,7 @@ pub(crate) struct Row {
     what: String,
     gateway: Gateway,
     answer: Vec<u8>,
-    expected: Seen,
+    expected: ClientResult,
     /// Text of a line of the error log about the request; empty: there is none from `error` on; `None`: there may be.
     log: Option<&'static str>,
     /// nginx has this result, too.
@@ -44,7 +44,13 @@ impl Row {
         answer: impl AsRef<[u8]>,
         log: &'static str,
     ) -> Self {
-        Self::new(gateway, what, answer, Seen::Whole(502, String::new()), log)
+        Self::new(
+            gateway,
+            what,
+            answer,
+            ClientResult::Whole(502, String::new()),
+            log,
+        )
     }
 
     /// An answer that is passed on.
@@ -54,7 +60,7 @@ impl Row {
         answer: impl AsRef<[u8]>,
         body: &str,
     ) -> Self {
-        let seen = Seen::Whole(200, body.to_owned());
+        let seen = ClientResult::Whole(200, body.to_owned());
         Self::new(gateway, what, answer, seen, "")
     }
 
@@ -65,12 +71,12 @@ impl Row {
         answer: impl AsRef<[u8]>,
         log: &'static str,
     ) -> Self {
-        Self::new(gateway, what, answer, Seen::Cut, log)
+        Self::new(gateway, what, answer, ClientResult::Cut, log)
     }
 
     /// An answer with another status.
     pub(crate) fn status(mut self, status: u16) -> Self {
-        self.expected = Seen::Whole(status, String::new());
+        self.expected = ClientResult::Whole(status, String::new());
         self
     }
 
@@ -107,7 +113,7 @@ impl Row {
         gateway: Gateway,
         what: &str,
         answer: impl AsRef<[u8]>,
-        expected: Seen,
+        expected: ClientResult,
         log: &'static str,
     ) -> Self {
         Self {
@@ -140,7 +146,7 @@ pub(crate) fn all_are_as_expected(rows: Vec<Row>) {
         "server {{ listen 127.0.0.1:%%PORT%%; {locations} }}"
     ))
     .start();
-    let seen: Vec<Seen> = (0..rows.len()).map(|at| ask(server.port(), at)).collect();
+    let seen: Vec<ClientResult> = (0..rows.len()).map(|at| ask(server.port(), at)).collect();
     let log = server.error_log();
     let mut findings = Vec::new();
     for (at, (row, seen)) in rows.iter().zip(seen).enumerate() {
@@ -148,7 +154,8 @@ pub(crate) fn all_are_as_expected(rows: Vec<Row>) {
             continue;
         }
         // nginx may still hold the head when it sees the fault.
-        let held = !peer::is_firstbyte() && (&seen, &row.expected) == (&Seen::Nothing, &Seen::Cut);
+        let held = !peer::is_firstbyte()
+            && (&seen, &row.expected) == (&ClientResult::Nothing, &ClientResult::Cut);
         let what = format!("{:?}, {}", row.gateway, row.what);
         if seen != row.expected && !held {
             findings.push(format!("{what}: {seen:?}, not {:?}", row.expected));
@@ -200,16 +207,16 @@ pub(crate) fn end_of_request(gateway: Gateway) -> Vec<u8> {
     }
 }
 
-fn ask(port: u16, at: usize) -> Seen {
+fn ask(port: u16, at: usize) -> ClientResult {
     let mut client = Client::connect(port);
     client.send(request("GET", &format!("/{at}"), &[LAST]));
     match client.try_response() {
         Ok(Some(response)) if response.status < 300 => {
-            Seen::Whole(response.status, response.text())
+            ClientResult::Whole(response.status, response.text())
         }
-        Ok(Some(response)) => Seen::Whole(response.status, String::new()),
-        Ok(None) => Seen::Nothing,
-        Err(_) => Seen::Cut,
+        Ok(Some(response)) => ClientResult::Whole(response.status, String::new()),
+        Ok(None) => ClientResult::Nothing,
+        Err(_) => ClientResult::Cut,
     }
 }
 
