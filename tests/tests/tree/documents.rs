@@ -383,7 +383,7 @@ fn paragraphs(path: &Path) -> Vec<Vec<String>> {
 }
 
 /// The text without code: each span is one word.
-fn without_code(text: &str) -> String {
+pub(super) fn without_code(text: &str) -> String {
     let parts = text.split('`').enumerate();
     parts
         .map(|(n, part)| if n % 2 == 1 { "x" } else { part })
@@ -391,7 +391,7 @@ fn without_code(text: &str) -> String {
 }
 
 /// Numbers of words of the sentences of a text; one or two words are no sentence.
-fn sentence_lengths(text: &str) -> Vec<usize> {
+pub(super) fn sentence_lengths(text: &str) -> Vec<usize> {
     let (mut lengths, mut length) = (Vec::new(), 0);
     for word in text.split_whitespace() {
         length += 1;

@@ -2,6 +2,7 @@
 
 mod circles;
 mod documents;
+mod prose;
 mod structs;
 mod structure;
 mod structure_upstream;
