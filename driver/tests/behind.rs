@@ -1,15 +1,18 @@
-//! Seeded simulation of a worker with servers behind it: clients ask, servers answer, split, reset, stall and lie.
+//! Seeded simulation of a worker with upstream servers: clients send requests; servers respond, split, reset, stall and
+//! send false data.
 //!
-//! A run is made from its seed alone, as in `sim`: `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients
-//! of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways (`site`). Each
-//! connection to a server has a script drawn from the dice (`plan`, `server`): it answers whole, in pieces, late or early, with
-//! interim responses and trailers, stops or breaks anywhere, lies about its length, talks nonsense, says nothing, switches
-//! protocols, leaves while it is idle, and refuses connections or keeps them waiting. Servers speak HTTP/1, SCGI,
-//! uwsgi, FastCGI, memcached (`protocol`) and HTTP/2 (`h2`), some of them over TLS (`secure`).
+//! A run is made from its seed alone, as in `sim`: `SIM_SEED` is the first seed (1), `SIM_SEEDS` the number of runs
+//! (300). Clients of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways
+//! (`site`). Each connection to a server has a random script (`plan`, `server`). The server responds whole, in pieces,
+//! late or early, with interim responses and trailers. It stops or breaks anywhere, sends a wrong length or malformed
+//! data, stays silent, switches protocols, and leaves while it is idle. It refuses connections or keeps them waiting.
+//! Servers use HTTP/1, SCGI, uwsgi, FastCGI, memcached (`protocol`) and HTTP/2 (`h2`), some of them over TLS
+//! (`secure`).
 //!
-//! Requests and answers are in one account (`ledger`). The servers' judge (`server`, `request`) wants every
-//! request to be one that a client made, whole, in order, and no more often than may be; the clients' judge (`response_checks`)
-//! wants every response to be one server's whole answer, an error of ours with a reason, or visibly broken with a reason.
+//! Requests and responses are in one account (`ledger`). The servers' judge (`server`, `request`) requires every
+//! request to be a client's, whole, in order, and not repeated more often than permitted. The clients' judge
+//! (`response_checks`) requires every response to be one server's whole response, an error of our server with a reason,
+//! or visibly broken with a reason.
 
 #[path = "behind/copies.rs"]
 mod copies;

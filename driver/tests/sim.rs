@@ -43,7 +43,7 @@ fn no_seed_finds_a_fault() {
 
 #[test]
 fn no_seed_of_http2_finds_a_fault() {
-    // What abuse costs is tested elsewhere: these clients do much, and mean no harm.
+    // The abuse budget has other tests: these clients send much, but are harmless.
     let site = site::Site::new(
         "http2 on; http2_abuse_budget 1000000; http2_max_concurrent_streams 9; http2_header_table_size 256;",
     );

@@ -1,7 +1,8 @@
-//! Detached requests of the simulation: the location `/copied/` has each request copied to a server behind, as a mirror does.
+//! Detached requests of the simulation: each request to the location `/copied/` is copied to an upstream server, like a
+//! mirror.
 //!
-//! A copy goes on when its parent has died. The number of its request decides whether it is logged, and after which time it
-//! ends. At the end of a run all copies must have ended once, and only the chosen ones are logged.
+//! A copy outlives its parent. The number of its request decides whether it is logged, and when it ends. At the end of
+//! a run all copies must have ended once, and only the chosen ones are logged.
 
 use std::cell::RefCell;
 

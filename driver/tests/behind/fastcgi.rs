@@ -1,4 +1,4 @@
-//! FastCGI as the servers behind speak it: a strict reader of records, and answers made into records.
+//! FastCGI of the upstream servers: a strict reader of records, and responses in records.
 
 use sim::Random;
 
@@ -25,10 +25,10 @@ pub(crate) fn record(came: &[u8]) -> Result<Option<Record<'_>>, String> {
     Ok(rest.get(..end).map(|rest| (of, &rest[..len], 8 + end)))
 }
 
-/// The parameters of a request, `keep` among them, and how many bytes they are with what is before them.
+/// Returns the parameters of a request, `keep` among them, and their length in bytes with the records before them.
 ///
 /// # Errors
-/// They are not what the protocol says.
+/// They violate the protocol.
 pub(crate) fn params(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     let Some((of, content, mut at)) = record(came)? else {
         return Ok(None);
@@ -116,7 +116,7 @@ pub(crate) fn encode(plan: &mut Plan, ask: &ClientRequest, spoiled: bool, random
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];
     let cut = match fault {
         Fault::None => return,
-        // What was said before may still be all that there is.
+        // The response may still be complete at this point.
         Fault::Status => ends - 1,
         Fault::Cut => random.within(0..plan.text.len()),
         Fault::Record => *random.pick(&bounds),
@@ -177,15 +177,15 @@ fn spoil_text(plan: &mut Plan, ask: &ClientRequest, random: &mut Random) {
     }
 }
 
-/// Records that have been said.
+/// Records sent by the script.
 struct FastCgiScript {
     out: Vec<u8>,
-    /// Where records begin.
+    /// Offsets of records.
     bounds: Vec<usize>,
     head_at: usize,
-    /// UpstreamServers what nothing of the response is missing, though its end may be.
+    /// Offset after which no content of the response is missing, though its end may be.
     enough_at: Option<usize>,
-    /// Length of that output in bytes, where the head announces it.
+    /// The length of that output in bytes, if the head announces it.
     enough_bytes: Option<usize>,
 }
 
@@ -241,7 +241,7 @@ impl FastCgiScript {
         self.stderr(random);
     }
 
-    /// The end, perhaps of STDOUT first; returns where the response is complete.
+    /// Adds the end, sometimes of STDOUT first; returns the offset of the complete response.
     fn end(&mut self, status: u8, random: &mut Random) -> usize {
         if random.chance(600) {
             self.enough_at = self.enough_at.or(Some(self.out.len() + 8));

@@ -11,13 +11,13 @@ pub(crate) struct Client {
     behavior: Behavior,
     book: Book,
     asks: Vec<SentRequest>,
-    /// ServerConnections that it has to say, and how much of that the wire has.
+    /// All bytes to send, and the number of those that the wire has.
     out: Vec<u8>,
     pushed: usize,
     /// Requests that were made.
     made: usize,
     answered: usize,
-    /// Where the response in progress begins.
+    /// Offset of the response in progress.
     from: usize,
     seen: usize,
     over: bool,
@@ -146,12 +146,12 @@ impl Client {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
         for (at, asked) in self.asks.iter().enumerate() {
-            // What was whole for the client may have failed later, and with it the connection.
+            // A response that was whole for the client may have failed later, and with it the connection.
             let mut attempts = book.attempts_of(asked.ask);
             let fails_late = attempts.any(|(_, attempt)| attempt.may_fail_late(now_ms));
             drop(attempts);
             let ask = &mut book.asks[asked.ask];
-            // When its turn came is not known of one behind another.
+            // The begin of a pipelined request is not known.
             if self.bursts && at > 0 {
                 ask.begun_ms = 0;
             }

@@ -1,4 +1,4 @@
-//! HTTP/2 as servers behind speak it: several requests at a time on one connection. The server refuses some, resets some,
+//! HTTP/2 of the upstream servers: several requests at a time on one connection. The server refuses some, resets some,
 //! sends GOAWAY, and breaks connections; its judge is as strict as those of other servers.
 
 use std::rc::Rc;
@@ -79,13 +79,13 @@ impl Streams {
         self.leaving && self.asked.is_empty() && self.engine.is_over()
     }
 
-    /// When the next answer goes on.
+    /// When the next response continues.
     pub(crate) fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let times = self.asked.iter().map(|asked| asked.due_ms);
         times.filter(|at_ms| *at_ms > now_ms).min()
     }
 
-    /// ServerConnections that was asked for may be lost: the connection is broken.
+    /// All requested responses may be lost: the connection is broken.
     pub(crate) fn breaks(&self, book: &mut Ledger) {
         for at in &self.attempts {
             match &mut book.attempts[*at].plan {
@@ -191,7 +191,7 @@ impl Streams {
         random: &mut Random,
     ) -> Result<(), String> {
         if !self.calm && random.chance(30) {
-            // It was not begun: nobody counts it.
+            // It was not begun, so it has no record.
             self.engine.reset(id, REFUSED_STREAM);
             book.unconnected += 1;
             return Ok(());

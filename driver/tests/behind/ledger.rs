@@ -16,14 +16,14 @@ pub(crate) struct ClientRequest {
     pub(crate) id: usize,
     pub(crate) location: usize,
     pub(crate) method: &'static str,
-    /// Its body; where it asks for an upgrade, what it sends through the tunnel.
+    /// Its body, or the bytes for the tunnel if it requests an upgrade.
     pub(crate) body: Rc<[u8]>,
     pub(crate) has_body: bool,
     pub(crate) upgrade: bool,
     pub(crate) gzip: bool,
     /// When its first byte was sent.
     pub(crate) begun_ms: u64,
-    /// ServerConnections of it was sent, and the client waits as it should.
+    /// All of it was sent, and the client still waits for the response.
     pub(crate) is_sent: bool,
     /// The client has ended, reset or cancelled, or does not read.
     pub(crate) spoiled: bool,
@@ -56,11 +56,11 @@ impl ClientRequest {
     }
 }
 
-/// For what a server was asked.
+/// Purpose of a request to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
     Whole,
-    /// UpstreamServers `X-Accel-Redirect`.
+    /// After `X-Accel-Redirect`.
     Inner,
     /// Whether the request may pass.
     Auth,
@@ -79,9 +79,9 @@ pub(crate) struct Attempt {
     pub(crate) begun_ms: u64,
     pub(crate) is_whole: bool,
     pub(crate) plan: Option<Plan>,
-    /// It was sent behind one whose answer is wrong: its own need not be believed.
+    /// It was sent after one with a wrong response, so its own response need not be accepted.
     pub(crate) is_behind_wrong: bool,
-    /// Bytes of the answer that were sent, and whether what follows was done.
+    /// Sent bytes of the response, and whether the action after it was done.
     pub(crate) sent: usize,
     pub(crate) is_over: bool,
 }
@@ -101,7 +101,7 @@ impl Attempt {
         self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
     }
 
-    /// Whether the answer is not what the protocol says, so that what follows it on the connection need not be believed.
+    /// Whether the response violates the protocol, so that later bytes of the connection need not be accepted.
     pub(crate) fn is_wrong(&self) -> bool {
         let is_wrong = |plan: &Plan| plan.bad || plan.whole_at != plan.text.len();
         let spoken =
@@ -109,7 +109,7 @@ impl Attempt {
         self.is_behind_wrong || spoken
     }
 
-    /// Whether the server passes over the request of a pipeline, and answers those behind it.
+    /// Whether the server skips the pipelined request, and responds to later ones.
     pub(crate) fn is_left_out(&self) -> bool {
         let is_silent = |plan: &Plan| plan.text.is_empty() && plan.after == After::Silent;
         let is_pipelined = self.protocol == ServerProtocol::Memcached;
@@ -145,7 +145,7 @@ pub(crate) struct Ledger {
     pub(crate) unconnected: usize,
     /// Connections that are not established yet.
     pub(crate) pending: usize,
-    /// ServerConnections requests are of one kind, so that many share a connection.
+    /// All requests are of one kind, so that many share a connection.
     pub(crate) only: Option<ServerProtocol>,
     /// Requests that came together with others on a connection.
     pub(crate) pipelined: usize,

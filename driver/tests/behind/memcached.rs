@@ -1,4 +1,4 @@
-//! memcached as the servers behind speak it.
+//! memcached of the upstream servers.
 
 use sim::Random;
 
@@ -19,7 +19,7 @@ pub(crate) fn params(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     Ok(end.map(|end| (Params::new(), end + 2)))
 }
 
-/// The value of the key that is asked for, or none.
+/// The value of the requested key, or none.
 pub(crate) fn answer(number: usize, ask: &ClientRequest, random: &mut Random) -> Plan {
     let status = if random.chance(150) { 404 } else { 200 };
     let len = match random.below(8) {
@@ -64,7 +64,7 @@ pub(crate) fn answer(number: usize, ask: &ClientRequest, random: &mut Random) ->
     }
 }
 
-/// Something goes wrong.
+/// Plants a fault.
 pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &ClientRequest, random: &mut Random) {
     let enough_at = plan.enough_at.unwrap_or(plan.whole_at);
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];

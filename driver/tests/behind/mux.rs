@@ -102,7 +102,7 @@ pub(crate) struct Client<S> {
 struct Stream {
     id: u32,
     ask: usize,
-    /// Bytes of its body that were given to the speaker; `None` where all were.
+    /// Bytes of its body that were passed to the speaker; `None` if all were.
     sent: Option<usize>,
     /// Messages of the client until its end.
     end: usize,

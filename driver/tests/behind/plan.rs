@@ -27,12 +27,12 @@ pub(crate) enum After {
 pub(crate) struct Plan {
     pub(crate) status: u16,
     pub(crate) body: Rc<[u8]>,
-    /// ServerConnections that is sent.
+    /// All bytes to send.
     pub(crate) text: Vec<u8>,
-    /// Where in the text the final head ends, and where the answer is complete.
+    /// Offsets in the text of the end of the final head, and of the end of the response.
     pub(crate) head_at: usize,
     pub(crate) whole_at: usize,
-    /// From where on nothing of it is missing though its end is, where that is earlier.
+    /// Offset after which no content is missing though the end is, if that is earlier.
     pub(crate) enough_at: Option<usize>,
     pub(crate) until_close: bool,
     pub(crate) trailers: bool,
@@ -43,7 +43,7 @@ pub(crate) struct Plan {
     pub(crate) bad_head: bool,
     /// It is begun before the request body is there.
     pub(crate) early: bool,
-    /// How long nothing is said, and where and how long again.
+    /// Delay before the first byte, and the offset and length of a second pause.
     pub(crate) late_ms: u64,
     pub(crate) pause: Option<(usize, u64)>,
     pub(crate) after: After,
@@ -56,11 +56,11 @@ pub(crate) enum ServerFault {
     No,
     /// More is announced than comes.
     Length,
-    /// The connection is reset behind it.
+    /// The connection is reset after it.
     Connection,
 }
 
-/// Where the answer sends the request.
+/// Target of `X-Accel-Redirect` in the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accel {
     No,
@@ -91,9 +91,9 @@ impl Plan {
         }
     }
 
-    /// Whether it reaches the client, once it is said.
+    /// Whether it reaches the client once it is sent.
     pub(crate) fn is_sound(&self) -> bool {
-        // A reset may overtake what was said, and closing on what was not read is one.
+        // A reset may overtake sent bytes, and a close with unread bytes is a reset.
         let lost = self.after == After::Reset || (self.early && self.after == After::Leave);
         !self.bad && !lost && self.text.len() >= self.whole_at
     }
@@ -265,7 +265,7 @@ fn interims(random: &mut Random) -> Vec<u8> {
     (0..count).flat_map(head).collect()
 }
 
-/// How a head of CGI says its status.
+/// The status line or field of a CGI head.
 fn cgi_status(status: u16, protocol: ServerProtocol, random: &mut Random) -> String {
     match random.below(6) {
         0 | 1 if protocol == ServerProtocol::FastCgi => format!("Status: {status} Some Reason\r\n"),
@@ -298,7 +298,7 @@ fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) 
     });
 }
 
-/// Something goes wrong.
+/// Plants a fault.
 fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random: &mut Random) {
     let cut = match random.below(4) {
         0 => 0,
@@ -310,7 +310,7 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
         0..5 => {
             plan.text.truncate(cut);
             plan.after = *random.pick(&ends);
-            // What only its end ends may end there as well.
+            // A response that only the close ends may also end here.
             if plan.until_close
                 && cut >= plan.head_at
                 && matches!(plan.after, After::Leave | After::End)
@@ -325,7 +325,7 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
         }
         5 if plan.until_close || plan.status == 101 => {}
         5 => {
-            // What follows belongs to nobody.
+            // The bytes after it belong to no response.
             let more = random.within(1..300);
             plan.text.extend(std::iter::repeat_n(b'?', more));
         }
@@ -381,7 +381,7 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
     }
 }
 
-/// This is said in place of an answer.
+/// Sends these bytes in place of a response.
 pub(crate) fn whole(plan: &mut Plan, text: Vec<u8>) {
     (plan.bad, plan.bad_head) = (true, true);
     plan.text = text;

@@ -1,4 +1,4 @@
-//! The protocols that servers behind speak, and a strict reader of parameters as SCGI and uwsgi servers get them.
+//! The protocols of upstream servers, and a strict reader of parameters of SCGI and uwsgi.
 
 use server_upstream::route::UpstreamAddr;
 
@@ -55,7 +55,7 @@ impl ServerProtocol {
                 let (len, value) = rest.split_first_chunk()?;
                 value.get(..usize::from(u16::from_le_bytes(*len)))
             }
-            // The lengths of name and value are before both, in one byte each where they are short.
+            // The lengths of name and value precede both, short ones in one byte each.
             Self::FastCgi => rest.get(..usize::from(*came.get(at - 1)?)),
             _ => {
                 let value = rest.get(1..)?;
@@ -64,10 +64,10 @@ impl ServerProtocol {
         }
     }
 
-    /// The parameters of a request and how many bytes they are, once all of them are there.
+    /// The parameters of a request and their length in bytes, once all of them have come.
     ///
     /// # Errors
-    /// They are not what the protocol says.
+    /// They violate the protocol.
     pub(crate) fn params(self, came: &[u8]) -> Result<Option<(Params, usize)>, String> {
         match self {
             Self::Http => Err("requests of HTTP have no parameters".to_owned()),
@@ -127,7 +127,7 @@ fn packet(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     Ok(Some((params, 4 + size)))
 }
 
-/// A length and what has it.
+/// A length and the text of that length.
 fn word(rest: &mut &[u8]) -> Result<String, String> {
     let (len, behind) = rest.split_first_chunk().ok_or("no length")?;
     let len = usize::from(u16::from_le_bytes(*len));

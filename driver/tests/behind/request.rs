@@ -1,4 +1,4 @@
-//! A strict reader of requests as servers get them: what one connection carries, one request after the other.
+//! A strict reader of requests to servers: the content of one connection, one request after the other.
 
 use super::fastcgi;
 use super::ledger::Part;
@@ -8,7 +8,7 @@ use super::protocol::{Params, ServerProtocol, find};
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     protocol: ServerProtocol,
-    /// Where it begins in what came, and where its head and all of it ends.
+    /// Offsets in the received bytes of its begin, of the end of its head, and of its end.
     from: usize,
     pub(crate) head_end: Option<usize>,
     pub(crate) end: Option<usize>,
@@ -16,7 +16,7 @@ pub(crate) struct Reader {
     at: usize,
     framing: Framing,
     pub(crate) method: String,
-    /// The connection may be used again, where the request says that.
+    /// The connection may be used again, if the request permits that.
     pub(crate) keep: bool,
     pub(crate) body: Vec<u8>,
 }
@@ -71,7 +71,7 @@ impl Reader {
         self.end = None;
     }
 
-    /// Reads what came.
+    /// Reads received bytes.
     ///
     /// # Errors
     /// A description of the error.
@@ -149,7 +149,7 @@ impl Reader {
         Ok(())
     }
 
-    /// Takes the parameters of a request, each of which stands once.
+    /// Takes the parameters of a request; each must be there once.
     fn params(&mut self, params: &Params, id: usize) -> Result<(), String> {
         if self.protocol == ServerProtocol::Memcached {
             self.keep = true;

@@ -1,5 +1,5 @@
-//! Whether what a client got is what became of its request: one server's whole answer, an error of ours with a reason, or
-//! visibly broken with a reason.
+//! Checks that a client's response follows from its request: one server's whole response, an error of our server with a
+//! reason, or visibly broken with a reason.
 
 use std::io::Read;
 
@@ -16,7 +16,7 @@ pub(crate) enum End {
     Whole,
     /// Visibly not whole.
     Broken,
-    /// The end of the connection, which ends what has no other end.
+    /// The end of the connection, which ends a response without another end.
     Closed,
 }
 
@@ -39,7 +39,7 @@ impl ReceivedResponse {
 }
 
 impl Ledger {
-    /// Compares what came of a request with what servers said to it.
+    /// Compares the received response with those that servers sent.
     ///
     /// # Errors
     /// A description of the error.
@@ -190,7 +190,7 @@ impl Ledger {
             .map_err(|e| format!("{} of ours, {e}", got.status))
     }
 
-    /// Whether the server that is asked first did not let it pass.
+    /// Whether the authorization request was refused.
     fn is_refused(&self, ask: &ClientRequest, status: u16) -> bool {
         let mut auths = self.all_of(ask.id).filter(|a| a.part == Part::Auth);
         auths.any(|auth| {
@@ -199,7 +199,8 @@ impl Ledger {
         })
     }
 
-    /// Whether there is a reason for an error of ours or for a broken response: of this attempt alone, where it was answered.
+    /// Finds a reason for an error of our server or for a broken response; for an answered request only in the attempt
+    /// `only`.
     ///
     /// # Errors
     /// There is none.
@@ -213,7 +214,7 @@ impl Ledger {
         if ask.spoiled || !ask.is_sent || is_late {
             return Ok(());
         }
-        // What is passed on as it comes is kept as far as there is room.
+        // A streamed body is kept only as far as there is space.
         let is_gone = ask.location().streams && ask.body.len() > KEPT_BYTES;
         let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
         let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
@@ -224,11 +225,11 @@ impl Ledger {
         };
         match sick {
             true => Ok(()),
-            false => Err("though nothing went fault".to_owned()),
+            false => Err("though nothing failed".to_owned()),
         }
     }
 
-    /// With nothing left to do before time goes on: whether the response must be there.
+    /// In a state without pending work: whether the response must have come.
     pub(crate) fn is_due(&self, ask: usize) -> bool {
         let asked = &self.asks[ask];
         if !asked.is_sent || asked.spoiled || asked.location().is_slow {

@@ -1,4 +1,4 @@
-//! One run: a seed becomes clients, servers behind, and a course of events; every turn is judged.
+//! One run: a seed becomes clients, upstream servers, and a sequence of events; every turn is checked.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -23,9 +23,9 @@ pub(crate) trait SimClient {
     fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random);
     /// Does all that it ever will, now; true if that was anything.
     fn finish(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) -> bool;
-    /// Looks at what has come since the last look.
+    /// Checks the bytes that came since the last call.
     fn look(&mut self, link: &Link, now_ms: u64) -> Result<(), String>;
-    /// With nothing left to do before time goes on: nothing that was answered may wait.
+    /// In a state without pending work: no finished response may wait.
     fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String>;
     /// Whether its connection is open.
     fn waits(&self, link: &Link) -> bool {
@@ -37,7 +37,7 @@ pub(crate) trait SimClient {
     fn answered(&self) -> usize;
 }
 
-/// Looks for what no client may see of a connection.
+/// Checks for violations that no client may see.
 pub(crate) fn check(wire: &Wire) -> Result<(), String> {
     wire.violations.first().map_or(Ok(()), |v| Err(v.clone()))
 }
@@ -103,7 +103,7 @@ impl Behavior {
         self.reading.fetch(wire, 2000, random);
     }
 
-    /// It goes away where it is of that kind and `done` with what it says.
+    /// Leaves, if it is of that kind and `done` with its requests.
     pub(crate) fn leave(&self, wire: &mut Wire, done: bool, random: &mut Random) {
         if done && random.chance(300) {
             match self.ending {
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// ServerConnections do what they have left, without faults; then time goes from deadline to deadline until all is closed.
+    /// All clients and servers finish without faults; then time advances from deadline to deadline until all is closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
             link.wire.borrow_mut().behave(WIND_UP_CAPACITY);

@@ -1,4 +1,4 @@
-//! TLS of a server behind, between its application and the wire.
+//! TLS of an upstream server, between its application and the wire.
 //!
 //! Certificates are of Ed25519, so that all messages have the same length in each run.
 
@@ -66,7 +66,7 @@ pub(crate) struct Secure {
     config: Arc<Config>,
     /// Bytes of the wire that were decrypted.
     read: usize,
-    /// ServerConnections plaintext that came.
+    /// All received plaintext.
     pub(crate) came: Vec<u8>,
     /// Plaintext that waits for the end of the handshake.
     held: Vec<u8>,

@@ -1,4 +1,4 @@
-//! The servers behind: each connection to one has a script of its own, drawn from the dice, and a judge of what it gets.
+//! The upstream servers: each connection to one has a random script of its own, and a judge of its requests.
 
 #[path = "server_act.rs"]
 mod act;
@@ -18,11 +18,11 @@ use super::request::{Reader, name};
 use super::secure::{Pair, Secure};
 use super::site::{H2S_PORTS, TLS_PORTS};
 
-/// ServerConnections servers.
+/// All upstream servers.
 #[derive(Clone)]
 pub(crate) struct UpstreamServers(pub(crate) Rc<RefCell<ServerConnections>>);
 
-/// ServerConnections connections to servers.
+/// All connections to upstream servers.
 pub(crate) struct ServerConnections {
     random: Random,
     hands: Rc<Hands>,
@@ -31,7 +31,7 @@ pub(crate) struct ServerConnections {
     pub(crate) calm: bool,
     pub(crate) faults: Faults,
     pub(crate) links: Vec<ServerConnection>,
-    /// ServerConnections of them do what they have left.
+    /// All of them finish their work.
     pub(crate) hurries: bool,
 }
 
@@ -48,13 +48,13 @@ pub(crate) struct ServerConnection {
     pub(crate) reader: Reader,
     pub(crate) attempt: Option<usize>,
     requests: usize,
-    /// The request before has asked for the connection to be kept.
+    /// The request before permitted reuse of the connection.
     keeps: bool,
-    /// When something is said.
+    /// When the next bytes are sent.
     pub(crate) due_ms: u64,
     paused: bool,
     is_over: bool,
-    /// The server says nothing any more.
+    /// The server sends nothing more.
     is_done: bool,
     /// How often it leaves while it is idle, times in a thousand.
     leaves: u32,
@@ -153,7 +153,7 @@ impl ServerConnections {
         Ok(wire)
     }
 
-    /// Looks at what has come to all of them.
+    /// Reads the received bytes of all servers.
     pub(crate) fn look(&mut self) {
         let now_ms = self.hands.now_ms.get();
         let mut book = self.book.borrow_mut();
@@ -192,7 +192,7 @@ impl ServerConnections {
         self.links[at].act(&mut book, now_ms, hurries, &mut self.random)
     }
 
-    /// ServerConnections do all that they can do now; true if that was anything.
+    /// Lets all servers do all their work now; returns whether there was any.
     pub(crate) fn finish(&mut self) -> bool {
         self.hurries = true;
         let mut busy = false;
@@ -226,7 +226,7 @@ impl ServerConnection {
         self.wire.borrow().closed
     }
 
-    /// Reads what has come, as its system does.
+    /// Reads received bytes, in the role of the server's kernel.
     fn look(
         &mut self,
         book: &mut Ledger,
@@ -264,12 +264,12 @@ impl ServerConnection {
         if let Some(attempt) = self.attempt.filter(|_| !wire.lost().is_empty())
             && let Some(plan) = &mut book.attempts[attempt].plan
         {
-            // What comes behind its end in a tunnel is answered with a reset, as anywhere.
+            // A reset answers bytes in a tunnel after its end.
             plan.after = After::Reset;
         }
         let came = plain.as_deref().unwrap_or(wire.sent());
         self.pass(book, came);
-        // What was sent in one piece with another and is not answered is nobody's.
+        // A request sent in one piece with another, and without a response, belongs to no attempt.
         let is_gone = wire.closed && self.protocol == ServerProtocol::Memcached;
         if self.attempt.is_none() && self.reader.has_begun(came) && !is_gone {
             let Some((ask, part)) = self.reader.begins(came)? else {
@@ -314,17 +314,17 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Goes on to a request that came when all was said and nothing done yet of what follows.
+    /// Continues with a request that came when the response was sent and the action after it was not yet done.
     fn pass(&mut self, book: &mut Ledger, came: &[u8]) {
         let (Some(attempt), Some(end)) = (self.attempt, self.reader.end) else {
             return;
         };
         let record = &book.attempts[attempt];
         let Some(plan) = &record.plan else { return };
-        // What would have followed an answer that is whole is not said any more.
+        // Bytes after a whole response are no longer sent.
         let is_said = !plan.bad && !plan.until_close && record.sent >= plan.whole_at;
         if came.len() > end && (is_said || record.sent == plan.text.len()) {
-            // One that lies about lengths may answer what came with the request all the same.
+            // A server that sends a wrong length may still respond to bytes that came with the request.
             let goes_on = self.protocol == ServerProtocol::Memcached && plan.after == After::Silent;
             if !record.is_over && plan.after != After::Keep && !goes_on {
                 self.closing = Some(plan.after);

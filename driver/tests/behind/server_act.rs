@@ -121,7 +121,7 @@ impl ServerConnection {
         let Some(attempt) = self.attempt else {
             let idle = self.requests > 0 && fetched == wire.sent().len();
             if idle && self.leaves > 0 && !hurries && random.chance(self.leaves) {
-                // A few bytes of a request tell nobody whose they were.
+                // A few bytes of a request do not identify it.
                 book.unconnected += usize::from(self.reader.has_begun(wire.sent()));
                 wire.leave();
                 return true;
@@ -194,7 +194,7 @@ impl ServerConnection {
                 After::Keep => {}
                 After::Leave => {
                     wire.leave();
-                    // It had not read all, so that what it said may be overtaken.
+                    // It had not read all, so a reset may overtake its response.
                     resets = wire.is_reset();
                 }
                 After::End => wire.end(),

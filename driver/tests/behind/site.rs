@@ -22,7 +22,7 @@ use super::secure::Pair;
 
 /// Those of them before the last two that are for servers of HTTP/2.
 pub(crate) const STREAM_PLACES: usize = 5;
-/// Where servers speak SCGI, uwsgi, FastCGI and memcached.
+/// Ports of servers of SCGI, uwsgi, FastCGI and memcached.
 pub(crate) const SCGI_PORTS: RangeInclusive<u16> = 85..=88;
 pub(crate) const UWSGI_PORTS: RangeInclusive<u16> = 91..=94;
 pub(crate) const FASTCGI_PORTS: RangeInclusive<u16> = 95..=98;
@@ -36,7 +36,7 @@ pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
 /// The body in place of a response that is intercepted.
 pub(crate) const OOPS: &str = "something is fault";
-/// The body behind `X-Accel-Redirect: /file`.
+/// The body at `X-Accel-Redirect: /file`.
 pub(crate) const FILE: &str = "a text of ours";
 /// The least of all timeouts.
 pub(crate) const LEAST_MS: u64 = 3000;
@@ -224,7 +224,7 @@ fn http(text: &str) -> Arc<Http> {
         Err(refused) => panic!("{}", refused.error.render(&refused.files)),
     };
     let http = cycle.http.expect("the configuration has an http block");
-    // One run tells more with `SIM_LOG=/a/file`.
+    // `SIM_LOG=/a/file` logs more of a single run.
     let sinks = std::env::var("SIM_LOG").ok().map(|path| {
         let file = File::options()
             .append(true)

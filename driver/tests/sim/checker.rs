@@ -31,7 +31,7 @@ pub(super) struct Answered {
 /// The judge.
 pub(crate) struct Checker {
     pub(crate) requests: Vec<Request>,
-    /// Where each request begins in the client's bytes; one more for the end.
+    /// Offset of each request in the client's bytes; one more for the end.
     pub(super) starts: Vec<usize>,
     pub(super) answered: Vec<Answered>,
     /// No response may follow.
@@ -73,12 +73,12 @@ impl Checker {
         self.answered.len()
     }
 
-    /// Where the `n`th request ends in the client's bytes.
+    /// End of the `n`th request in the client's bytes.
     pub(crate) fn end_of(&self, n: usize) -> usize {
         self.starts[(n + 1).min(self.starts.len() - 1)]
     }
 
-    /// Looks at what has come since the last look.
+    /// Checks the bytes that came since the last call.
     ///
     /// # Errors
     /// A description of the error.
@@ -244,7 +244,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The part of a body that came so far must be right, too: what follows may never come.
+    /// Checks the received part of a body, since the rest may never come.
     fn check_part(
         &self,
         bytes: &[u8],
@@ -268,7 +268,7 @@ impl Checker {
         ))
     }
 
-    /// Whether the server knows all of a request's head.
+    /// Whether the server has received the whole head of a request.
     pub(super) fn has_begun(&self, wire: &Wire, index: usize) -> bool {
         let Some(request) = self.requests.get(index) else {
             return false;
@@ -293,7 +293,7 @@ impl Checker {
             !request.expects && words.any(|word| word == chunked)
         };
         let taken = wire.takes.last().map_or(0, |last| last.at_ms);
-        // The response behind another one is ready once that has left.
+        // A pipelined response is ready once the one before has left.
         let last = self.answered.last().map_or(taken, |a| a.at_ms.max(taken));
         self.requests.get(index).is_some_and(is_held)
             && wire.taken() < self.starts[index + 1]
@@ -375,7 +375,7 @@ impl Checker {
             return limits.send.after(last_out);
         }
         if begun && self.waits_for_body(wire, next) {
-            // The time of a body runs from its last piece; what only frames it is none.
+            // The timeout of a body runs from its last piece; framing alone does not count.
             let received = reached(&wire.takes, self.starts[next] + 1).map_or(last_in, |m| m.at_ms);
             return limits.send.between(received, last);
         }
@@ -383,7 +383,7 @@ impl Checker {
             let received =
                 reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
             let wait = self.requests[next].wait_ms;
-            // What waited goes on at the first turn of the loop after its time.
+            // A waiting request continues at the first turn of the loop after its time.
             let late = if wait > 0 { self.gap_ms } else { 0 };
             return limits
                 .send
@@ -418,8 +418,8 @@ impl Checker {
     }
 }
 
-/// An HTTP/0.9 response: what came until the end, if that is all of it by one of the configurations; else it is taken
-/// for the begin of one.
+/// An HTTP/0.9 response: all bytes until the end, if they are the whole body by one of the configurations; otherwise
+/// the begin of one.
 fn raw(request: &Request, bytes: &[u8], ended: bool, context: &RunContext<'_>) -> Read {
     let mut bodies = CONFS
         .iter()

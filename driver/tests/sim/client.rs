@@ -40,7 +40,7 @@ enum Ending {
     End,
     /// Resets.
     Reset,
-    /// Closes: what comes after is answered with a reset.
+    /// Closes: a reset answers later bytes.
     Leave,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a response is what its request must give.
+//! Checks a response against the expectation of its request.
 
 use super::response::{Framed, Response};
 use super::script::{Expected, Request};
@@ -93,7 +93,7 @@ fn check_one(
     }
 }
 
-/// Returns the expected body of a request where it is one piece.
+/// Returns the expected body of a request if it is one piece.
 pub(crate) fn whole_body(want: &Expected, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
     match want {
         Expected::File(n) | Expected::ChunkedFile(n) => Some(site.files[*n].clone()),

@@ -1,4 +1,4 @@
-//! The judge's verdict when nothing goes on or a connection is closed: reasons, losses, lingering and the log.
+//! Checks of an idle or closed connection: reasons, losses, lingering and the log.
 
 use sim::{ClosedBy, Link, Moment, Wire};
 
@@ -52,7 +52,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether the client has gone from a request that is held back, after which it asked for nothing more.
+    /// Whether the client has left a delayed request, and sent no later one.
     fn is_abandoned(&self, wire: &Wire, next: usize) -> bool {
         let last = self.starts.get(next + 1) == Some(&wire.taken());
         let waits = !self.over && self.requests.get(next).is_some_and(|r| r.wait_ms > 0);
@@ -60,7 +60,7 @@ impl Checker {
         held && wire.fin_seen && self.all_sent(wire)
     }
 
-    /// How the last response asks to be followed.
+    /// The expected lingering after the last response.
     fn linger(&self) -> Linger {
         match self.answered.len() {
             0 => Linger::On,
@@ -68,7 +68,7 @@ impl Checker {
         }
     }
 
-    /// After the last response the server reads on where it must.
+    /// Checks that the server continues to read after the last response if it must.
     fn check_linger(&self, wire: &Wire) -> Result<(), String> {
         let last = self.answered.len() - 1;
         let more = match self.requests[last].want {
@@ -95,7 +95,7 @@ impl Checker {
         Ok(())
     }
 
-    /// The log must tell what was on the wire.
+    /// Checks that the log agrees with the wire.
     pub(super) fn compare_log(&self, wire: &Wire, log_entries: &[LogEntry]) -> Result<(), String> {
         let bytes: u64 = log_entries.iter().map(|n| n.bytes_sent).sum();
         let sent = wire.sent().len() as u64;
@@ -130,7 +130,7 @@ impl Checker {
         }
     }
 
-    /// With nothing left to do before time goes on: no request may lie unanswered.
+    /// In a state without pending work: no request may be unanswered.
     pub(crate) fn quiet(
         &self,
         link: &Link,
@@ -143,7 +143,7 @@ impl Checker {
         }
         let next = self.answered.len();
         let begun = !self.over && self.has_begun(&wire, next);
-        // What is there of a body that is waited for must have been read, below.
+        // The received part of a body that the server waits for must have been read; see below.
         let uploads = begun && self.waits_for_body(&wire, next);
         let answerable = !uploads
             && !self.is_partly_refused(&wire, next)

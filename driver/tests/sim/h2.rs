@@ -1,9 +1,10 @@
-//! Clients of HTTP/2 that are their own judges: what they say is drawn from the dice, what they hear must follow from it.
+//! Clients of HTTP/2 with their own judge: they send random frames, and check that received frames follow from them.
 //!
-//! A client opens streams, uploads, grants windows of any size or none, changes its settings, resets, pings, prioritises,
-//! says goodbye, breaks the protocol, falls silent. It keeps account of windows, settings and frames as RFC 9113 has them,
-//! of what each request must give (`request`), and of which resets and ends the server has a reason for (`final_checks`). Whatever
-//! the server could send and did not is a fault as soon as nothing else goes on.
+//! A client opens streams, uploads, grants windows of any size or none, changes its settings, resets, pings,
+//! prioritises, sends GOAWAY, breaks the protocol, falls silent. It records windows, settings and frames by RFC 9113,
+//! the expected response of each request (`requests`), and the reasons of the server for resets and ends
+//! (`final_checks`). If the server could send something and did not, that is a fault as soon as there is no other
+//! event.
 
 #[path = "h2/final_checks.rs"]
 mod final_checks;
@@ -33,7 +34,7 @@ pub(crate) struct Peer {
     behavior: Behavior,
     /// Requests that it may still make.
     left: usize,
-    /// All that it has to say, and how much of that the wire has.
+    /// All bytes to send, and the number of those that the wire has.
     out: Vec<u8>,
     pushed: usize,
     encoder: Encoder,
@@ -79,14 +80,14 @@ struct Behavior {
     ending: Ending,
 }
 
-/// How it goes away.
+/// The client's way to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
     /// Not by itself.
     Stay,
     /// Ends its side when all is answered.
     End,
-    /// Resets when all is said.
+    /// Resets after all is sent.
     Reset,
 }
 
@@ -115,9 +116,9 @@ struct Block {
 /// One stream.
 struct Stream {
     request: Request,
-    /// Where its header block begins and ends in what the client says.
+    /// Begin and end of its header block in the client's bytes.
     head: (usize, usize),
-    /// Bytes of its body that are still to be sent; `None` where our side has ended.
+    /// Bytes of its body that are not yet sent; `None` if the client's side has ended.
     upload: Option<usize>,
     /// Receive window.
     window: i64,
@@ -132,7 +133,7 @@ struct Stream {
     fields: Vec<(String, String)>,
     trailers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// Where the response begins in what the server says, and how many bytes its frames have.
+    /// Begin of the response in the server's bytes, and the length of its frames.
     begun: usize,
     bytes: u64,
     ended: bool,
@@ -320,7 +321,7 @@ impl Peer {
         self.pushed += len;
     }
 
-    /// Whether all that it has to say is on the wire.
+    /// Whether all its bytes are on the wire.
     fn has_said_all(&self) -> bool {
         self.pushed == self.out.len()
     }

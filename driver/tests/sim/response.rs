@@ -165,7 +165,7 @@ fn chunked(bytes: &[u8]) -> Result<Option<Chunked>, String> {
         body.extend_from_slice(&data[..size]);
         at += size + 2;
     }
-    // The trailer section begins behind the line of the last chunk.
+    // The trailer section begins after the line of the last chunk.
     let Some(end) = find(&bytes[at - 2..], b"\r\n\r\n") else {
         return Ok(None);
     };

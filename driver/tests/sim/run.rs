@@ -23,12 +23,12 @@ pub(crate) trait SimClient {
     fn act(&mut self, wire: &mut Wire, random: &mut Random);
     /// Does all that it ever will, now; true if that was anything.
     fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool;
-    /// Looks at what has come since the last look.
+    /// Checks the bytes that came since the last call.
     ///
     /// # Errors
     /// A description of the error.
     fn look(&mut self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String>;
-    /// With nothing left to do before time goes on: no request may lie unanswered.
+    /// In a state without pending work: no request may be unanswered.
     ///
     /// # Errors
     /// A description of the error.
@@ -100,7 +100,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         let mut world = World::new(generation, random.fork(), unix_ms, scratch);
         let clients_max = random.within(1..9);
         let restless = *random.pick(&[0, 0, 5, 40]);
-        // Dice of their own: what else happens is the same without them.
+        // A generator of its own, so that other events are the same without wakes.
         let mut wakes = Random::new(!seed);
         let woken = wakes.below(WOKEN_ONE_IN);
         world.piece = *wakes.pick(&PIECES);
@@ -190,7 +190,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         self.look()
     }
 
-    /// Some reads of files end; what was read may be dropped from memory, and no more reads be taken.
+    /// Ends some reads of files; sometimes evicts read bytes, or refuses further reads.
     fn read_files(&mut self) {
         let Some(disk) = &mut self.world.shared.net.disk else {
             return;
@@ -204,7 +204,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         disk.full = self.wakes.chance(50);
     }
 
-    /// Time goes on. Reads of files take none, so that a timeout is the client's.
+    /// Advances the time. Reads of files take no time, so that a timeout is the client's.
     fn advance(&mut self, ms: u64) -> Result<(), String> {
         while self.is_reading() {
             self.poll(1000)?;
@@ -224,7 +224,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         deadlines.chain(next_wake()).min()
     }
 
-    /// Time goes on to a deadline, to the moment before it, or far beyond.
+    /// Advances the time to a deadline, to the moment before it, or far beyond.
     fn jump(&mut self) -> Result<(), String> {
         let due = self
             .next_deadline()
@@ -295,7 +295,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         Ok(())
     }
 
-    /// Clients do what they have left, without faults; then time goes from deadline to deadline until all is closed.
+    /// Clients finish without faults; then time advances from deadline to deadline until all is closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
             link.wire.borrow_mut().behave(WIND_UP_CAPACITY);

@@ -17,9 +17,9 @@ pub(crate) enum Expected {
     Parts(usize, Vec<Range<usize>>),
     /// 200 and the text of the configuration in force.
     Text,
-    /// The text in chunks with a trailer, where the protocol has chunks.
+    /// The text in chunks with a trailer, if the protocol has chunks.
     Trailer,
-    /// A file in chunks with a trailer, where the protocol has chunks.
+    /// A file in chunks with a trailer, if the protocol has chunks.
     ChunkedFile(usize),
     /// A status with its page.
     Page(u16),
@@ -40,7 +40,7 @@ pub(crate) enum Expected {
 /// How the server is to end a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linger {
-    /// Reads on where the client may be sending.
+    /// Reads on if the client may be sending.
     On,
     /// Closes.
     Off,
@@ -190,7 +190,7 @@ fn text(random: &mut Random) -> Draft {
     draft
 }
 
-/// A body that a handler waits for; a large one fills what the server reads and holds at a time.
+/// A body that a handler waits for; a large one exceeds the limits of one read and of held bytes.
 fn stored(random: &mut Random) -> Draft {
     let len = match random.chance(100) {
         true => *random.pick(&[65_535, 65_536, 65_537, 131_073, 300_000]),
@@ -333,7 +333,7 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
     }
 }
 
-/// Method HEAD, version 1.0, and what the client says of the connection.
+/// Method HEAD, version 1.0, and the client's `Connection` field.
 fn connection(draft: &mut Draft, random: &mut Random) {
     if draft.method == "GET" && random.chance(120) {
         draft.method = "HEAD";
@@ -452,7 +452,7 @@ fn broken_head(random: &mut Random) -> Request {
         17 => (of("GET /text HTTP/1.1 x", ""), 400),
         _ => ("\u{16}\u{3}\u{1}\u{2}garbage\r\n\r\n".to_owned(), 400),
     };
-    // What the engine takes for a head and the core refuses may have been read whole.
+    // A head that the engine accepts and the core refuses may have been read whole.
     let want = if text.contains("/../") || text.contains("%zz") {
         Expected::Page(status)
     } else {

@@ -173,7 +173,7 @@ impl Site {
             files.push(bytes);
         }
         let modules: &'static [&'static Module] = Vec::leak(
-            // First, so that its handler of the content phase is asked before that of files.
+            // First, so that its content handler runs before that of files.
             [&SIM]
                 .into_iter()
                 .chain(server_modules::MODULES.iter().copied())
@@ -302,7 +302,7 @@ const SIM: Module = Module {
     ..Module::EMPTY
 };
 
-/// Collects the body of a request for `/store`, and answers with what it was.
+/// Collects the body of a request for `/store`, and responds with a description of it.
 fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.target.uri != b"/store" {
         return Content::Declined;

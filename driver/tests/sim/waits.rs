@@ -42,7 +42,7 @@ pub(crate) fn forget_waits() {
     WAITS.take();
 }
 
-/// Wakes those whose time has come, and those with whom it had come before.
+/// Wakes waiting exchanges whose time has come.
 pub(crate) fn wake_due(now_ms: u64) {
     WAITS.with_borrow_mut(|waits| {
         let due = waits
@@ -52,7 +52,7 @@ pub(crate) fn wake_due(now_ms: u64) {
     });
 }
 
-/// When somebody is to be woken.
+/// Time of the next wake.
 pub(crate) fn next_wake() -> Option<u64> {
     WAITS.with_borrow(|waits| waits.scheduled.iter().map(|(at_ms, _)| *at_ms).min())
 }

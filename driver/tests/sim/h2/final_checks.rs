@@ -18,7 +18,7 @@ impl Peer {
         Limits::of(numbers.map(|n| &CONFS[context.generations[n as usize - 1]]))
     }
 
-    /// A reset whose frame ends here.
+    /// Checks a reset; its frame ends here.
     pub(super) fn check_reset(
         &self,
         id: u32,
@@ -58,7 +58,7 @@ impl Peer {
                 FLOW_CONTROL_ERROR => stream.sin == Some(code),
                 _ => false,
             };
-        // What was cancelled or broken may have been reset before the server knew.
+        // A cancelled or broken stream may have been reset before the server noticed.
         if known {
             Ok(())
         } else {
@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// A GOAWAY whose frame ends here.
+    /// Checks a GOAWAY; its frame ends here.
     pub(super) fn check_goodbye(
         &mut self,
         last: u32,
@@ -114,7 +114,7 @@ impl Peer {
             .earliest_ms
             .min(limits.header.after(0).earliest_ms);
         let least_ms = idle.min(limits.send.after(0).earliest_ms);
-        // What was sent last may have waited for room: the last request is what is known to have been no idleness.
+        // The last bytes may have waited for space, so the last request is the last known activity.
         let received = received
             .iter()
             .filter_map(|s| reached(&wire.takes, s.head.1));
@@ -137,7 +137,7 @@ impl Peer {
         Ok(())
     }
 
-    /// With nothing left to do before time goes on: whatever could be sent has been.
+    /// In a state without pending work: everything that could be sent must have been.
     pub(super) fn check_quiet(
         &self,
         link: &Link,
@@ -239,14 +239,14 @@ impl Peer {
         let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
         let gone = (link.drained_at.is_some() || context.stopping) && wire.taken() < PREFACE.len();
         match unfinished {
-            // Where there is no room nothing can be said.
+            // Without space, nothing can be sent.
             Err(_) if stuck || unspoken || gone || mute => Ok(()),
             other => other,
         }
     }
 
-    /// The log must tell what was on the wire. Where not all could be sent, a response may be taken for cut off that was the
-    /// last one to leave whole.
+    /// Checks that the log agrees with the wire. If not everything could be sent, the last whole response may be logged
+    /// as cut off.
     fn compare_log(&self, log_entries: &[LogEntry], cut: bool) -> Result<(), String> {
         let completed = log_entries.iter().filter(|log| log.completed);
         let mut logged: Vec<(u16, u64)> = completed.map(|n| (n.status, n.bytes_sent)).collect();

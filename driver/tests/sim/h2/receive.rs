@@ -9,7 +9,7 @@ use super::{
     Peer, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
 
-/// A frame of the server, and where it begins and ends.
+/// A frame of the server, with its begin and end.
 struct Frame<'a> {
     kind: u8,
     flags: u8,
@@ -20,7 +20,7 @@ struct Frame<'a> {
 }
 
 impl Peer {
-    /// Hears what has come since the last time.
+    /// Reads the frames that came since the last call.
     pub(super) fn receive(
         &mut self,
         wire: &Wire,

@@ -37,7 +37,7 @@ pub(crate) enum Expected {
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) fields: Vec<(String, String)>,
-    /// Bytes of its body; `None` where the head ends the stream.
+    /// Bytes of its body; `None` if the head ends the stream.
     pub(crate) body: Option<usize>,
     pub(crate) expected: Expected,
     pub(crate) is_head: bool,

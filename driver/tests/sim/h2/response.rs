@@ -1,4 +1,4 @@
-//! Whether a response is what its request must give.
+//! Checks a response against the expectation of its request.
 
 use sim::{Link, Wire};
 
@@ -8,8 +8,8 @@ use super::requests::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
-    /// Compares a whole response, whose last frame begins and ends here, with the expected ones of the configurations that
-    /// were in force between the request and its answer.
+    /// Compares a whole response with the expected ones of the configurations in force between the request and its
+    /// response. Its last frame begins and ends here.
     pub(super) fn check_response(
         &self,
         id: u32,
@@ -43,7 +43,7 @@ impl Peer {
         }
     }
 
-    /// The part of a body that came must be right also where the rest never does.
+    /// Checks the received parts of bodies, even if the rest never comes.
     pub(super) fn check_parts(&self, site: &Site) -> Result<(), String> {
         for (id, stream) in &self.streams {
             let whole = match &stream.request.expected {

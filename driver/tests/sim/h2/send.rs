@@ -100,7 +100,7 @@ impl Peer {
         self.streams.insert(id, stream);
     }
 
-    /// A header block in one frame or several, with what may stand around it.
+    /// A header block in one frame or several, with optional padding and priority.
     fn headers(&mut self, id: u32, flags: u8, fields: &[(String, String)], random: &mut Random) {
         let mut block = Vec::new();
         self.encoder.begin(&mut block);
@@ -141,7 +141,7 @@ impl Peer {
         }
     }
 
-    /// A piece of a body, and the end where that is all of it.
+    /// A piece of a body, with the end if it is the last.
     fn upload(&mut self, id: u32, random: &mut Random) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -213,7 +213,7 @@ impl Peer {
         }
     }
 
-    /// Opens all windows wide where they are not.
+    /// Opens all windows wide.
     pub(super) fn open_windows(&mut self) {
         let open = |(id, stream): (&u32, &Stream)| {
             (!stream.is_settled() && stream.window < WIDE).then_some(*id)
