@@ -25,7 +25,7 @@ use sim::{Faults, Random, Wire, World};
 
 use client::{Client, PROTOCOLS, Protocol};
 
-/// The pieces of every page, and what the location `/sub/` makes of them.
+/// The pieces of every page, and their text after the location `/sub/`.
 const PIECES: [&str; 2] = ["<p>the first words\n", "<p>and those that were late\n"];
 const REPLACED: [&str; 2] = ["<p>the first letters\n", "<p>and those that were late\n"];
 /// When the second piece is made.
@@ -189,7 +189,7 @@ impl TestConnection {
         talk
     }
 
-    /// One turn of the loop; the client hears what is on the wire after it.
+    /// One turn of the loop; the client then reads the wire.
     fn turn(&mut self) {
         self.world.poll(1000);
         let mut wire = self.world.links[self.link].wire.borrow_mut();

@@ -25,7 +25,7 @@ const ASK: Module = Module {
     ..Module::EMPTY
 };
 
-/// Where exchanges that wait leave their wakers.
+/// Receives the wakers of waiting exchanges.
 static ASKED: Mutex<Option<Sender<RemoteWaker>>> = Mutex::new(None);
 
 /// The exchange has waited.

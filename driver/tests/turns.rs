@@ -1,8 +1,8 @@
-//! Turns of one connection as stories: what a client sends and when, what is on the wire after each turn of the loop, and
-//! what was logged.
+//! Turns of one connection as stories: the client's bytes and their times, the wire after each turn of the loop, and
+//! the log.
 //!
-//! They stand beside the seeded simulation, which meets most of what can happen but judges by rules; a story names one
-//! case with its bytes, times and limits. Absent: TLS of clients.
+//! The seeded simulation meets most events but judges by rules; a story has one case with its bytes, times and limits.
+//! Absent: TLS of clients.
 
 #[path = "turns/bodies.rs"]
 mod bodies;

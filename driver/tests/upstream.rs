@@ -1,5 +1,5 @@
-//! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and servers that do what
-//! each story says.
+//! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and servers with a
+//! script for each story.
 //!
 //! The handler collects the response and reports it in one line. Absent: the upstream machine.
 

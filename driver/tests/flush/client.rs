@@ -1,6 +1,6 @@
-//! Clients of each protocol that ask once and read whatever has come, in any coding, as far as it can be read.
+//! Clients of each protocol that send one request and decode all received bytes of any coding as far as possible.
 //!
-//! Absent: windows that have to be opened; the pages are small.
+//! Absent: flow-control windows that have to be opened; the pages are small.
 
 use std::io::Read;
 
@@ -87,7 +87,7 @@ impl Client {
         (Self { side, seen }, request)
     }
 
-    /// Takes what came.
+    /// Takes received bytes.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         match &mut self.side {
             Side::Http1(held) => {
@@ -113,7 +113,7 @@ impl Seen {
     pub(crate) fn text(&self) -> String {
         let (mut text, mut bytes) = (Vec::new(), self.body.as_slice());
         match self.coding.as_str() {
-            // What came before a missing end is read all the same.
+            // Decodes the part before a missing end.
             "gzip" => drop(flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut text)),
             "br" => drop(brotlic::DecompressorReader::new(bytes).read_to_end(&mut text)),
             "zstd" => text = unzstd(bytes),

@@ -1,4 +1,4 @@
-//! Bodies of requests over HTTP/1: with their head and after it, expected, broken, left behind.
+//! Request bodies over HTTP/1: with their head and after it, expected, broken, unread.
 
 use super::site::{TestConnection, body, get, log_entries, logged, statuses};
 

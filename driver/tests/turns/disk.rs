@@ -1,4 +1,4 @@
-//! Files that are not in memory: a thread of a pool reads a piece, and the connection goes on when it is there.
+//! Files that are not in memory: a thread of a pool reads a piece, and the connection then resumes.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;

@@ -1,4 +1,4 @@
-//! Bodies of requests and of responses at the same time: passed on in pieces, by a handler that asks a server.
+//! Bodies of requests and of responses at the same time: passed on in pieces, by a handler with an upstream server.
 
 use server_http::exchange::HINTS_MAX;
 use server_http::request_body::HELD_BYTES;
@@ -103,7 +103,7 @@ fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
     );
 }
 
-/// Input read from a client whose body is not consumed is bounded in every state of the exchange.
+/// Input from a client with an unread body is bounded in every state of the exchange.
 #[test]
 fn a_client_is_not_read_while_nobody_takes_its_body() {
     const LEN: usize = 1 << 20;

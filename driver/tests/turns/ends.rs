@@ -84,7 +84,7 @@ fn a_blank_line_before_the_first_request_is_no_request() {
     assert!(!talk.is_open());
 }
 
-/// An error that was decided before the location had its say.
+/// An error that was decided before the location's settings applied.
 #[test]
 fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
     let mut talk = TestConnection::new("location /inside { internal; keepalive_timeout 0; }");
@@ -133,7 +133,7 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
         let mut talk = TestConnection::deaf(server, 1000);
         talk.send(get(target));
         talk.pass(1);
-        // Turns for nothing give it no time.
+        // Spurious turns do not extend its time.
         for _ in 0..3 {
             talk.world.advance(2600);
             talk.world.spurious(
@@ -158,7 +158,7 @@ fn a_piece_that_its_rate_held_back_has_all_of_send_timeout() {
     let first = TestConnection::new(server).send(get("/pieces/1/1000"));
     let mut talk = TestConnection::deaf(server, first.len());
     talk.send(get("/pieces/1/1000"));
-    // The head counts: a while goes by before the next piece, which finds no room.
+    // The head counts: a while passes before the next piece, which finds no space.
     while !talk.wire(|wire| wire.is_blocked()) {
         let due_ms = talk.world.next_deadline().expect("a piece is held back");
         let wait_ms = due_ms.saturating_sub(talk.world.now_ms());
@@ -196,7 +196,7 @@ fn the_end_of_the_server_closes_what_is_idle() {
     assert!(!talk.is_open());
 }
 
-/// The head said that the connection stays: the response is whole all the same.
+/// The head announced a kept connection: the response is still whole.
 #[test]
 fn the_end_of_the_server_waits_for_a_response() {
     let mut talk = TestConnection::new("keepalive_min_timeout 3s;");
@@ -209,8 +209,8 @@ fn the_end_of_the_server_waits_for_a_response() {
     assert!(log_entries()[0].completed && !talk.is_open());
 }
 
-/// Its client may ask again before it sees the end: a close would answer that with a reset, which can take the response
-/// along that the client has not read yet.
+/// The client may send another request before it sees the end. A close would answer that with a reset, which can
+/// discard a response that the client has not read.
 #[test]
 fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
     let mut talk = TestConnection::deaf("", 1000);
@@ -273,7 +273,7 @@ fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
     talk.send(get("/first"));
     talk.push(get("/second"));
     talk.world.command(Command::Quit);
-    // The order comes before the event that tells of the request.
+    // The command comes before the event of the request.
     talk.world.poll(0);
     let got = talk.turn();
     assert_eq!(statuses(&got), ["200"]);

@@ -1,4 +1,4 @@
-//! The frames of a client of HTTP/2, and what it hears, frame by frame.
+//! The frames of a client of HTTP/2, and the received ones, frame by frame.
 
 use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder, Indexing};
@@ -57,7 +57,7 @@ impl Frames {
         frame(HEADERS, END_HEADERS, stream, &block)
     }
 
-    /// How many bytes more may be sent on a stream than at first, as far as that was said since this was asked.
+    /// Bytes granted to a stream since the last call, beyond the initial window.
     pub(crate) fn grants(&mut self, stream: u32) -> u64 {
         let of_stream = self.grants.extract_if(.., |(of, _)| *of == stream);
         of_stream.map(|(_, bytes)| bytes).sum()
@@ -79,7 +79,7 @@ impl Frames {
         block
     }
 
-    /// Reads what has come; settings, their acknowledgements, pings and windows are left out.
+    /// Reads received frames, except settings, their acknowledgements, pings and window updates.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<Received> {
         self.held.extend_from_slice(bytes);
         let mut received = Vec::new();

@@ -1,4 +1,4 @@
-//! Events that a module hears of connections and exchanges.
+//! Connection and exchange events of a module.
 
 use std::cell::{Cell, RefCell};
 

@@ -1,4 +1,4 @@
-//! A handler that passes request bodies on as one that asks a server does, to a server that sends back what it gets.
+//! A handler that passes request bodies on like a proxy, to a server that sends them back.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -46,7 +46,7 @@ impl BodySource for Sent {
     }
 }
 
-/// Passes the body on, by the first word of the URI behind `/pass`.
+/// Passes the body on, by the first word of the URI after `/pass`.
 pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Content {
     if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
@@ -62,7 +62,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             pass_on(x, cx);
             answer(x, cx, 200)
         }
-        // It comes with the first piece, or what is wrong with it.
+        // The response comes with the first piece, or with its fault.
         "first" => {
             begin(x, cx);
             match pass_pieces(x, cx) {
@@ -87,7 +87,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             x.body.on_arrival = Some(cut);
             answer(x, cx, 200)
         }
-        // It breaks behind a piece, or with none.
+        // The body breaks after a piece, or without one.
         "broken" => {
             let first = BodyRead::Chunk(Chunk::Static(b"whole"));
             let first = words.get(1).is_none().then_some(first);
@@ -95,7 +95,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             sent(x).0.borrow_mut().extend(pieces);
             answer(x, cx, 200)
         }
-        // Interim responses, as many as it says, at each run.
+        // This many interim responses in each run.
         "hints" => {
             let number = words[1].parse().expect("a number");
             for at in 0..number {
@@ -145,7 +145,7 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Takes what the server has room for; returns the status of what cannot be had.
+/// Takes as much as the server has space for; returns the status of a failed read.
 fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     let sent = sent(x);
     TAKEN.set((TAKEN.get().0, TAKEN.get().1 + 1));

@@ -39,7 +39,7 @@ fn other_bytes(target: &str, bytes: u64) -> u64 {
 
 #[test]
 fn what_waits_ends_at_a_size_and_not_a_byte_before() {
-    // The end of a chunked body is what fills the queue.
+    // The end of a chunked body fills the queue.
     let rest = QUEUE_BYTES - other_bytes("/late/0/", QUEUE_BYTES - 1000);
     for (bytes, requests) in [(rest - 1, 2), (rest, 1)] {
         let mut talk = TestConnection::deaf("", 1);
@@ -97,7 +97,7 @@ fn a_rate_counts_from_the_begin_of_its_own_response() {
     let got = talk.send(first);
     let from = got.rfind("HTTP/1.1").unwrap_or(0);
     let mut so_far = got.len() - from;
-    // The first piece goes with its head, which counts from then on.
+    // The first piece is sent with its head, which counts from then on.
     assert!((2000..=2200).contains(&so_far), "{so_far}");
     for second in 2..=4 {
         so_far += talk.pass(1000).len();

@@ -1,4 +1,4 @@
-//! A connection of HTTP/2: its streams, its times, what it forgives and how it ends.
+//! A connection of HTTP/2: its streams, its timeouts, its tolerance and its end.
 
 use driver::worker::readiness::{Readiness, SocketFlags, TurnCause};
 
@@ -8,7 +8,7 @@ use super::frames::{
 };
 use super::site::{TestConnection, get, log_entries, logged, statuses};
 
-/// A client of HTTP/2 that has said its preface.
+/// A client of HTTP/2 that has sent its preface.
 pub(crate) struct Client {
     pub(crate) talk: TestConnection,
     pub(crate) frames: Frames,
@@ -276,7 +276,7 @@ const SPDY_PING: [u8; 12] = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
 
 #[test]
 fn a_response_that_was_waited_for_has_all_of_send_timeout() {
-    // The wire has room for what the server says first, and for no byte more.
+    // The wire has space for the server's first bytes, and for no byte more.
     let mut talk = TestConnection::new("http2 on;");
     talk.push(Frames::begin().1);
     let room = talk.turn_bytes().len();

@@ -12,7 +12,7 @@ fn upgrade(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n")
 }
 
-/// A client whose connection has become a tunnel.
+/// A client with a connection that has become a tunnel.
 fn tunnel(server: &str) -> TestConnection {
     set_room(u64::MAX);
     let mut talk = TestConnection::new(server);

@@ -23,7 +23,7 @@ fn begun_at_each_end(requests: &[String]) -> Vec<usize> {
             Rc::clone(&talk.world.links[link].wire)
         })
         .collect();
-    // That there is room is told once, before the turn that counts.
+    // The event of writability comes once, before the turn that counts.
     talk.world.poll(1000);
     for (wire, request) in wires.iter().zip(requests) {
         wire.borrow_mut().push(request.as_bytes());

@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use super::server::{OK, accept, request, send, server};
 use super::site::Site;
 
-/// This many bytes of what comes.
+/// Reads this many bytes.
 fn bytes(socket: &mut TcpStream, len: usize) -> Vec<u8> {
     let mut received = vec![0; len];
     socket.read_exact(&mut received).expect("they come");

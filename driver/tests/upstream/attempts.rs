@@ -267,7 +267,7 @@ fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connectio
             &mut socket,
             "\x01\x06\0\x01\0\x15\0\0Content-Length: 5\r\n\r\n",
         );
-        // Sooner than what is drained is given up.
+        // Before draining is given up.
         let timeout = Some(Duration::from_millis(500));
         socket.set_read_timeout(timeout).expect("it is a time");
         assert_eq!(socket.read(&mut received).expect("it is closed"), 0);
@@ -394,7 +394,7 @@ fn a_server_that_takes_nothing_times_out() {
 
 #[test]
 fn a_connection_that_is_not_established_times_out() {
-    // A backlog takes one more than its length; what comes then is not answered.
+    // A backlog takes one more than its length; later connections are not accepted.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let addr = listener.local_addr().expect("it is bound");
     rustix::net::listen(&listener, 0).expect("a backlog can be changed");

@@ -1,10 +1,10 @@
-//! Servers behind the worker: threads with a listener.
+//! Upstream servers of the worker: threads with a listener.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-/// A server whose connections are given to a function one after the other.
+/// A server that passes its connections to a function one after the other.
 pub(crate) struct Server {
     pub(crate) port: u16,
     thread: JoinHandle<()>,

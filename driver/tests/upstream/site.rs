@@ -30,13 +30,13 @@ const PASS: Module = Module {
     ..Module::EMPTY
 };
 
-/// An attempt and what has come of it.
+/// An attempt and its response so far.
 struct ProxiedRequest {
     request: UpstreamRequest,
     report: Vec<u8>,
 }
 
-/// Passes a request on: `/<port>/<words>`. The words say how.
+/// Passes a request on: `/<port>/<words>`. The words are options.
 fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
     let words: Vec<&str> = uri.split('/').skip(1).collect();
@@ -116,13 +116,13 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Wait
 }
 
-/// A handler that waits within its turn: the port of its server, the sender it notifies, and the receiver whose end it
-/// waits for.
+/// A handler that waits within its turn: the port of its server, the sender that it notifies, and the receiver whose
+/// end it waits for.
 type Waiting = (u16, Sender<()>, Receiver<()>);
 
 static HELD: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
-/// Holds the next request that asks for it: it notifies `held` and continues when the senders of `may_go` are dropped.
+/// Holds the next request for this port: it notifies `held` and continues when the senders of `may_go` are dropped.
 pub(crate) fn hold(port: u16, held: Sender<()>, may_go: Receiver<()>) {
     HELD.lock()
         .expect("nobody panics with it")

@@ -1,8 +1,8 @@
-//! Requests on a connection that the server ends at that moment, untouched or not: with real sockets, since it is the
-//! kernel that knows.
+//! Requests on a connection that the server ends at that moment, untouched or not: with real sockets, since only the
+//! kernel has this information.
 //!
-//! A worker that sees the end of an idle connection does not use it, so the handler of the second request waits in its turn
-//! until the server has done its part.
+//! A worker that sees the end of an idle connection does not use it. So the handler of the second request waits in its
+//! turn until the server has done its part.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
