@@ -1,7 +1,7 @@
-//! `doctor`: finds what delays the first byte, and names what mends it.
+//! `doctor`: finds the causes of late first bytes, and their fixes.
 //!
-//! The examination is in the crate `lab`; here are the command line, the link to a target of this machine, progress, and the
-//! exit status.
+//! The examination is in the crate `lab`; here are the command line, the link to a target of this machine, progress,
+//! and the exit status.
 //!
 //! Source: of our own; docs/doctor.md.
 
@@ -117,7 +117,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Prints what a file says; returns the exit status.
+/// Prints the diagnosis of a file; returns the exit status.
 fn judged(options: &Options, result: Result<Diagnosis, String>) -> ExitCode {
     ExitCode::from(ended(options, result.map(|diagnosis| (diagnosis, false))))
 }
@@ -138,7 +138,7 @@ fn configured(options: &Options, path: &Path) -> ExitCode {
     }
 }
 
-/// Prints what was found, or why nothing was; returns the exit status.
+/// Prints the diagnosis or the error; returns the exit status.
 fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
     let (diagnosis, interrupted) = match result {
         Ok(ended) => ended,
@@ -159,7 +159,7 @@ fn ended(options: &Options, result: Result<(Diagnosis, bool), String>) -> u8 {
     }
 }
 
-/// Prints a diagnosis, and writes the page that was asked for.
+/// Prints a diagnosis, and writes the requested page.
 fn shown(options: &Options, diagnosis: &Diagnosis) -> Result<(), String> {
     let text = match options.json {
         true => json(diagnosis)?,

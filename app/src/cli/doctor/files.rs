@@ -17,7 +17,7 @@ use crate::{argv, load};
 /// The diagnosis of a capture.
 ///
 /// # Errors
-/// A sentence where it cannot be read.
+/// A sentence if it cannot be read.
 pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, String> {
     let named = |why: String| format!("{}: {why}", path.display());
     let file = open(path)?;
@@ -49,10 +49,10 @@ pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, 
     Ok(diagnosis)
 }
 
-/// The diagnosis of the first page of an archive that has entries.
+/// The diagnosis of the first page with entries in a HAR file.
 ///
 /// # Errors
-/// A sentence where it cannot be read.
+/// A sentence if it cannot be read.
 pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
     let pages = crate::cli::files::archive(path)?;
     let visits = pages.iter().map(|page| &page.visit);

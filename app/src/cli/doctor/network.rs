@@ -1,4 +1,4 @@
-//! The network of an examination: where the target is this machine's, emulated links of 50 ms that hold acknowledgements.
+//! The network of an examination: if the target is on this machine, emulated links of 50 ms that hold acknowledgements.
 
 use std::collections::HashMap;
 use std::io;
@@ -20,18 +20,18 @@ use super::trials::Trials;
 use super::watch::Terminal;
 use crate::cli::output::fail;
 
-/// Examines a target and hands the diagnosis, and whether somebody has ended it, to `ended`, whose status it returns. That
-/// happens in another process where there is a link.
+/// Examines a target and calls `ended` with the diagnosis, and whether a signal ended it; returns the status of
+/// `ended`. With a link, this happens in another process.
 pub(super) fn examined(
     plan: &Plan,
     ended: impl Fn(Result<(Diagnosis, bool), String>) -> u8,
 ) -> ExitCode {
-    // The one look-up that nobody has asked the resolver for before.
+    // The only lookup that no earlier query has cached.
     let mut lookup = match Lookup::of(&plan.url) {
         Ok(lookup) => lookup,
         Err(failure) => return ExitCode::from(ended(Err(failure.to_string()))),
     };
-    // What is tried on another machine, or without a round trip, shows nothing.
+    // Trials on another machine, or without a round trip, show nothing.
     let without = |lookup: &Lookup, why: String| match plan.tries {
         true => ended(Err(format!("{WHERE_TRIED}: {why}"))),
         false => ended(diagnosis(plan, lookup, &Unchanged { why })),
@@ -89,8 +89,8 @@ fn diagnosis(
     }
 }
 
-/// The place of an address of this machine that a link carries and where the target answers, or why there is none. Starts no
-/// thread, which a process that makes a link may not have.
+/// Returns the index of an address of this machine that a link can carry and at which the target answers, or the reason
+/// if there is none. It starts no thread, since a process that makes a link must have only one.
 fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
     // An address belongs to this machine when a socket can have it.
     let is_own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
@@ -104,7 +104,7 @@ fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
         .ok_or_else(|| "the target has no IPv4 address of this machine".to_owned())
 }
 
-/// Links to this machine's network: one without a hold, and one for each hold that is asked for.
+/// Links to this machine's network: one without a hold, and one for each requested hold.
 struct Links<'a> {
     free: &'a Link,
     held: Mutex<HashMap<Duration, Arc<Link>>>,
@@ -200,5 +200,5 @@ const LINK: &str = "50ms";
 const HOLDS: [Duration; 2] = [Duration::from_millis(200), Duration::from_millis(40)];
 /// A sample is void when the link delivered a packet later than this meanwhile: a tenth of the round trip.
 const VOID_AFTER: Duration = Duration::from_millis(5);
-/// How long a connection may take that only finds out whether somebody listens.
+/// Timeout of a connection that only tests whether the port is open.
 const TRIED_FOR: Duration = Duration::from_secs(2);

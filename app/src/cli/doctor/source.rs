@@ -1,4 +1,4 @@
-//! Where findings come from.
+//! Sources of findings.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use lab::doctor::Plan;
 use super::Options;
 use crate::cli::values::trust;
 
-/// Where findings come from.
+/// A source of findings.
 #[derive(Debug)]
 pub(super) enum Source {
     /// Requests to a server.
@@ -22,7 +22,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    /// The source that the options ask for.
+    /// The source selected by the options.
     ///
     /// # Errors
     /// Options contradict each other, or a file cannot be read.

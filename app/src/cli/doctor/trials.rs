@@ -1,7 +1,7 @@
-//! `--try`: settings of the kernel at the server's end of the link, one examination at a time.
+//! `--try`: kernel settings at the server's end of the link, one examination at a time.
 //!
-//! What a route or a device has is set on the link's, so that no other connection has it. Two sysctls have no such place and
-//! are set for the network that the server is in, which is this process's.
+//! Settings of a route or a device are set on the link's, so that they affect no other connection. Two sysctls have no
+//! such scope; they are set for the server's network, which is this process's.
 
 use std::io::{self, Write};
 use std::os::linux::net::SocketAddrExt;
