@@ -167,7 +167,7 @@ impl Backend {
         Self::listening(tcp(0), Begins::Accepted, move |r| script(r.connection))
     }
 
-    /// Sends these bytes in answer to each request and closes.
+    /// Sends these bytes as the response to each request and closes.
     #[must_use]
     pub fn saying(bytes: impl Into<Vec<u8>>) -> Self {
         let bytes = bytes.into();
@@ -283,7 +283,7 @@ pub fn ok(body: impl AsRef<[u8]>) -> Vec<Step> {
     answer("200 OK", &[], body)
 }
 
-/// An answer with further header lines, each without its end.
+/// A response with further header lines, each without its line end.
 #[must_use]
 pub fn answer(status: &str, lines: &[&str], body: impl AsRef<[u8]>) -> Vec<Step> {
     let body = body.as_ref();

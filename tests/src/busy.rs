@@ -87,13 +87,13 @@ impl Waits {
         }
     }
 
-    /// How long it is since it began.
+    /// Time since its begin.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
         self.start.elapsed()
     }
 
-    /// How long the calling thread and the server that waited for longest have waited since it began.
+    /// Wait since the begin of the calling thread and of the server with the longest wait.
     #[must_use]
     pub fn waited(&self) -> Duration {
         let this = std::process::id();
@@ -138,8 +138,8 @@ impl Waits {
     }
 }
 
-/// How long each thread of a process and of those that it has started has waited for a processor so far, in nanoseconds, by
-/// the numbers of process and thread.
+/// Returns the time that each thread of a process and its children has waited for a CPU so far, in nanoseconds, by
+/// process and thread id.
 fn waits(process: u32) -> HashMap<(u32, u32), u64> {
     let mut waits = HashMap::new();
     for pid in descent(process) {

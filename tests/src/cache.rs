@@ -82,7 +82,7 @@ impl Cache {
     }
 }
 
-/// The answer with a value.
+/// The response with a value.
 #[must_use]
 pub fn value(key: &str, value: impl AsRef<[u8]>) -> Vec<u8> {
     let value = value.as_ref();
@@ -113,7 +113,7 @@ fn serve(mut stream: TcpStream, connection: usize, script: &Script, book: &Mutex
             .push(reading.clone());
         for said in script(&reading) {
             match said {
-                // Who is not there any more needs no answer.
+                // A client that has left needs no response.
                 CacheStep::Text(bytes) => drop(stream.write_all(&bytes)),
                 CacheStep::Pause(time) => pause(time),
                 CacheStep::Close => drop(stream.shutdown(Shutdown::Both)),

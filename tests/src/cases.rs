@@ -66,7 +66,7 @@ impl Case {
 /// Sends each case to the server's first port and compares.
 ///
 /// # Panics
-/// When an answer differs, a connection stays open, or another connection or the worker suffered.
+/// If a response differs, a connection stays open, or another connection or the worker is affected.
 #[track_caller]
 pub fn check(server: &Server, cases: &[Case]) {
     let mut bystander = server.client();

@@ -17,7 +17,7 @@ use crate::skip::{skip, skip_outside_ci};
 
 /// Place of the program in the package.
 const PROGRAM: &str = "/usr/sbin/clickhouse-server";
-/// Users: `default` without a password, `writer` with `s3cret`, and `reader`, who may only read.
+/// Users: `default` without a password, `writer` with `s3cret`, and `reader` with read-only rights.
 const USERS: &str = "<yandex>
 <profiles>
 <default><max_memory_usage>4000000000</max_memory_usage></default>

@@ -16,12 +16,12 @@ use std::time::{Duration, Instant};
 /// The longest that a connection is kept after its response, microseconds.
 const KEPT_US: u64 = 400;
 
-/// How often a request has been received.
+/// Number of receptions of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Received {
-    /// Times it was read and answered.
+    /// Times it was read, and a response sent.
     pub answered: usize,
-    /// Times it was read after the end had been sent, and not answered.
+    /// Times it was read after the end was sent, without a response.
     pub dropped: usize,
 }
 
@@ -63,7 +63,7 @@ impl ClosingServer {
         Self { address, counts }
     }
 
-    /// How often the request with this target has been received.
+    /// Number of receptions of the request with this target.
     ///
     /// # Panics
     /// Never: the lock cannot be poisoned for good.
@@ -74,7 +74,7 @@ impl ClosingServer {
         received.get(target).copied().unwrap_or_default()
     }
 
-    /// How many connections have met something after their end, and answered with a reset.
+    /// Number of connections that received bytes after their end, and sent a reset.
     #[must_use]
     pub fn refused(&self) -> usize {
         self.counts.refused.load(Ordering::Relaxed)

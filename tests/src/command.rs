@@ -119,7 +119,7 @@ fn read_all(pipe: Option<impl Read + Send + 'static>) -> JoinHandle<Vec<u8>> {
     })
 }
 
-/// How long a command may take: some measure for seconds, on a machine that may have other work.
+/// Timeout of a command: some measure for seconds, on a machine with other load.
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
-/// How long a report may take: a page is visited several times, or a large file read.
+/// Timeout of a report: a page is visited several times, or a large file read.
 const REPORTS_WITHIN: Duration = Duration::from_secs(120);

@@ -5,7 +5,7 @@ use crate::source::{read, rust_files, shown};
 /// A doc comment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Doc {
-    /// Its file, as it is written in this tree.
+    /// Its file, relative to the root of the tree.
     pub file: String,
     /// Its first line, from 1.
     pub line: usize,

@@ -21,7 +21,7 @@ const LATE_THRESHOLD: Duration = Duration::from_millis(20);
 const HELD_BACK: Duration = Duration::from_secs(2);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(5);
-/// How often a judgement is tried.
+/// Attempts before a delay is a failure.
 const TRIES: usize = 6;
 /// A piece has come when nothing follows for so long.
 const QUIET: Duration = Duration::from_millis(3);
@@ -177,7 +177,7 @@ fn decoded(coding: &str, body: &[u8]) -> Vec<u8> {
 pub struct Expected<'a> {
     /// Data that comes with the head.
     pub first: Vec<u8>,
-    /// How long nothing follows it.
+    /// Pause after it.
     pub pause: Duration,
     /// Pieces that come afterwards, each by itself.
     pub pieces: Vec<Vec<u8>>,

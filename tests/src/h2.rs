@@ -18,7 +18,7 @@ pub struct Http2 {
     block: Vec<u8>,
     /// How many of our SETTINGS have been acknowledged.
     pub settings_acks: usize,
-    /// Requests that the server promised to answer: the stream they came on, their own, and their fields.
+    /// Pushed requests: the stream of the promise, the promised stream, and their fields.
     pub promises: Vec<(u32, u32, Fields)>,
     /// The two streams of the promise that has an unfinished header block.
     promised: Option<(u32, u32)>,
@@ -225,7 +225,7 @@ pub const WINDOW_UPDATE: u8 = 8;
 pub const CONTINUATION: u8 = 9;
 /// The last frame of a stream.
 pub const END_STREAM: u8 = 1;
-/// SETTINGS or PING is an answer.
+/// The flag of SETTINGS and PING that acknowledge.
 pub const ACK: u8 = 1;
 /// The last frame of a header block.
 pub const END_HEADERS: u8 = 4;

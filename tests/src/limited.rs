@@ -6,10 +6,10 @@ use std::os::unix::fs::PermissionsExt;
 use crate::peer;
 use crate::server::{Builder, OWN_BINARY};
 
-/// Starts the server through a script that sets a limit with the shell's `ulimit`; a new binary has it, too.
+/// Starts the server through a script that sets a limit with the shell's `ulimit`; a new binary inherits it.
 ///
 /// # Panics
-/// When the script cannot be written.
+/// If the script cannot be written.
 #[must_use]
 pub fn limited(builder: Builder, limit: &str) -> Builder {
     builder.prepare(|dir| {

@@ -18,8 +18,8 @@ use crate::wait::{DEADLINE, wait_until};
 /// does not read.
 pub const BIG_BYTES: u64 = 40_000_000;
 
-/// How long a client of the load may have been away from its connection for a reset to count: who is kept
-/// from running for longer has missed the end of it, and sends into a closed socket.
+/// Longest absence of a client from its connection for a reset to count. A client that did not run for longer has
+/// missed the end, and sends into a closed socket.
 const AWAY: Duration = Duration::from_millis(200);
 
 /// Threads that request `/t.txt` and expect `text`, until they are stopped.
@@ -34,7 +34,7 @@ pub struct Load {
 pub struct Figures {
     /// Requests sent.
     pub requests: u64,
-    /// Requests on connections of their own that were not answered as they should be.
+    /// Requests on connections of their own with a wrong response.
     pub failed: u64,
     /// Kept connections that the server ended between two responses.
     pub ended: u64,
@@ -42,7 +42,7 @@ pub struct Figures {
     pub reset: u64,
     /// Kept connections that ended inside a response, or gave a wrong one.
     pub cut: u64,
-    /// The longest time to an answer, milliseconds.
+    /// The longest response time, milliseconds.
     pub slowest_ms: u64,
 }
 
@@ -112,7 +112,7 @@ impl Counts {
         !self.stop.load(Ordering::Relaxed)
     }
 
-    /// One request; true when it was answered as it should be, `None` when the connection had ended.
+    /// Sends one request; returns whether the response was correct, `None` if the connection had ended.
     fn ask(&self, client: &mut Client) -> io::Result<Option<bool>> {
         let start = Instant::now();
         self.requests.fetch_add(1, Ordering::Relaxed);
@@ -166,10 +166,10 @@ fn keep_connected(port: u16, counts: &Counts) {
 pub struct Download(pub Client);
 
 impl Download {
-    /// Asks for the file.
+    /// Requests the file.
     ///
     /// # Panics
-    /// When no answer begins.
+    /// If no response begins.
     #[must_use]
     #[track_caller]
     pub fn begin(server: &Server) -> Self {
@@ -179,10 +179,10 @@ impl Download {
         Self(slow)
     }
 
-    /// Reads on to the end; true when nothing is missing or wrong.
+    /// Reads to the end; returns whether the response is complete and correct.
     ///
     /// # Panics
-    /// When the answer is cut.
+    /// If the response is cut.
     #[track_caller]
     pub fn is_whole(&mut self) -> bool {
         let answer = self.0.response();

@@ -12,7 +12,7 @@ use crate::wait::DEADLINE;
 
 /// The frames of a protocol, and the state that its client keeps.
 pub trait Frames: Default {
-    /// How long the head of a frame is.
+    /// Length of a frame's head, bytes.
     const HEAD_BYTES: usize;
 
     /// How many bytes follow the head of a frame.

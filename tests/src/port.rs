@@ -67,9 +67,9 @@ impl Port {
     }
 }
 
-/// Tries to bind a port on every address: a listener anywhere on the number would be in the way. The socket does not listen:
-/// a child that another thread forks meanwhile has it until it runs its program, and a listening one would be in the way of
-/// the server.
+/// Tries to bind a port on every address: a listener on any of them would conflict. The socket does not listen, since a
+/// child forked by another thread holds it until it starts its program. A listening socket would then conflict with the
+/// server.
 fn is_free(number: u16) -> io::Result<()> {
     let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;

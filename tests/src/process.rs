@@ -54,7 +54,7 @@ pub fn is_stopped(pid: u32) -> bool {
     state(pid) == Some('T')
 }
 
-/// How long a process has computed, hundredths of a second.
+/// CPU time of a process, hundredths of a second.
 #[must_use]
 pub fn cpu_ticks(pid: u32) -> u64 {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
@@ -70,10 +70,10 @@ fn state(pid: u32) -> Option<char> {
     stat.rsplit(')').next()?.trim_start().chars().next()
 }
 
-/// How long a process has kept a processor busy.
+/// CPU time of a process.
 ///
 /// # Panics
-/// When the process is gone.
+/// If the process is gone.
 #[must_use]
 pub fn cpu_time(pid: u32) -> Duration {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).expect("the process runs");

@@ -67,7 +67,7 @@ impl Builder {
         self
     }
 
-    /// Adds a file below the directory, taken as it is.
+    /// Adds a file below the directory, unchanged.
     #[must_use]
     pub fn bytes(self, name: &str, content: &[u8]) -> Self {
         self.dir.write(name, content);
@@ -278,10 +278,10 @@ impl Server {
         self.client().get(path)
     }
 
-    /// The process that was started, or the one named by the pid file.
+    /// The started process, or the one named by the pid file.
     ///
     /// # Panics
-    /// When the server was never started.
+    /// If the server was never started.
     #[must_use]
     pub fn pid(&self) -> u32 {
         match self

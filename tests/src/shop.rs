@@ -11,7 +11,7 @@ use rustix::process::Signal;
 /// If a response is not the application's.
 #[track_caller]
 pub fn visit(client: &mut Client, host: &str) {
-    // The application's session: two cookies and a redirect that is left as it is.
+    // The application's session: two cookies and a redirect that is passed on unchanged.
     assert_eq!(client.get_with("/me", &[host]).status, 403);
     client.send(request("POST", "/login", &[host, "Content-Length: 8"]) + "name=ada");
     let answer = client.response();
@@ -84,7 +84,7 @@ pub fn reload_in_transfers(server: &Server, upload: &str, download: &str, digest
         .send(first);
     let mut receiving = server.client();
     receiving.send(request("GET", download, &[]));
-    // As far as the first byte of the answer, which stays for the reader of all of it.
+    // Waits for the first byte of the response; the later reader gets all of it.
     assert!(receiving.has_bytes_within(crate::wait::DEADLINE));
     for generation in 1..=2 {
         reload(server, generation);

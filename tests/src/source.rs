@@ -59,7 +59,7 @@ pub fn read(path: &Path) -> String {
     String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned()
 }
 
-/// The path as it is written in this tree.
+/// The path relative to the root of the tree.
 #[must_use]
 pub fn shown(path: &Path) -> String {
     path.strip_prefix(root())

@@ -88,10 +88,10 @@ impl Receiver {
         found.unwrap_or_else(|| panic!("no message has {text:?}: {:#?}", self.received))
     }
 
-    /// All messages that have come so far.
+    /// All messages received so far.
     ///
     /// # Panics
-    /// When the socket breaks.
+    /// If the socket breaks.
     pub fn received(&mut self) -> &[String] {
         let mut buffer = [0; 1 << 16];
         loop {

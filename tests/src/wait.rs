@@ -5,10 +5,10 @@
 
 use std::time::{Duration, Instant};
 
-/// How long any single expectation may take to come true, generous for a loaded machine.
+/// Timeout of any single expectation, generous for a loaded machine.
 pub const DEADLINE: Duration = Duration::from_secs(20);
 
-/// How long to pause between two looks at a condition.
+/// Pause between two checks of a condition.
 const PAUSE: Duration = Duration::from_millis(2);
 
 /// Asks `condition` until it is true; panics with `what` when [`DEADLINE`] passes first.

@@ -18,7 +18,7 @@ const NOBODY: &str = "Authorization: Basic bm9ib2R5Ong=";
 /// Longest permitted wait of other clients, and the longest response time without a hash for a conclusive test.
 const PROMPT: Duration = Duration::from_millis(50);
 const IDLE: Duration = Duration::from_millis(10);
-/// How long a hash is to take, and the cost of one that takes less.
+/// Minimum time of a hash, and the cost of a faster one.
 const LONG: Duration = Duration::from_millis(300);
 const LEAST_COST: u8 = 6;
 
@@ -89,7 +89,7 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// How long a small answer takes.
+/// Duration of a small response.
 fn prompt(client: &mut Client) -> Duration {
     let start = Instant::now();
     assert_eq!(client.get("/open").text(), "open");

@@ -315,7 +315,7 @@ fn signals_end_a_bench_with_what_was_measured() {
     }
 }
 
-/// The handshake is never answered, so the load has not begun.
+/// The handshake gets no response, so the load has not begun.
 #[test]
 fn signals_end_a_bench_that_still_connects() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");

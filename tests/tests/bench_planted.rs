@@ -25,8 +25,8 @@ const PLANTED: f64 = 1.05;
 /// A common part of both times reduces a ratio: 0.8 ms of it, which is the most allowed for, make 1.048 of 1.05.
 const DILUTED: f64 = 0.002;
 
-/// How often a comparison is made at most. Its interval is at 99 %: even on a machine with nothing else to do one of a
-/// hundred is wrong, and beside other work a few outliers may make it so wide that it holds all.
+/// Maximum number of comparisons. The interval is at 99 %: one of a hundred is wrong even on an idle machine. Under
+/// other load, a few outliers may make it too wide.
 const TRIES: usize = 3;
 
 /// Sets real-time priority for this thread and its later children, servers and client. Otherwise each of the five

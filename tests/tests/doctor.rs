@@ -194,7 +194,7 @@ fn servers_of_the_same_make_without_a_fault_have_no_finding_of_it() {
     });
 }
 
-/// Nothing above note on this server, as it is delivered, over each protocol.
+/// No finding above a note on this server with its default configuration, over each protocol.
 #[test]
 fn this_server_is_healthy_over_every_protocol() {
     if !possible() {
@@ -316,7 +316,7 @@ fn what_cannot_be_measured_is_said_in_a_sentence() {
     }
 }
 
-/// Servers that answer nonsense, nothing, or for ever.
+/// Servers with malformed, missing or endless responses.
 #[test]
 fn servers_that_make_no_sense_end_with_status_one() {
     for (answer, is_endless, why) in [

@@ -21,7 +21,7 @@ use firstbyte_tests::{Outcome, TempDir, peer, run};
 use planted::{Fault, Planted, Protocol};
 use serde_json::{Value, json};
 
-/// How often a capture is made anew because the link was late.
+/// Attempts to make a capture while the link is on time.
 const ATTEMPTS: usize = 5;
 
 fn possible_with_curl() -> bool {

@@ -395,7 +395,7 @@ fn full_backlog_is_found() {
     });
 }
 
-/// How often the healthy server is examined.
+/// Number of examinations of the healthy server.
 fn healthy_runs() -> usize {
     let runs = std::env::var("DOCTOR_RUNS").ok();
     runs.map_or(1, |text| text.parse().expect("DOCTOR_RUNS is a number"))

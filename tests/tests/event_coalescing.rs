@@ -14,7 +14,7 @@ use firstbyte_tests::{Server, peer, process, report};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::thread::{CpuSet, sched_setaffinity};
 
-/// Answers requests one after the other, as a server does that is slower than the one before it; returns its port.
+/// Responds to requests one after the other, like a server slower than the one before it; returns its port.
 fn back() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let port = listener.local_addr().expect("it is bound").port();
@@ -65,7 +65,7 @@ fn front(back: u16, switch: &str) -> Server {
     .start()
 }
 
-/// How often the threads of a process have slept.
+/// Number of sleeps of the threads of a process.
 fn sleeps(pid: u32) -> u64 {
     let tasks = fs::read_dir(format!("/proc/{pid}/task")).expect("it runs");
     let ids = tasks
@@ -78,7 +78,7 @@ fn sleeps(pid: u32) -> u64 {
     .sum()
 }
 
-/// How often a server sleeps for a request, under the load of 64 clients for a second.
+/// Number of sleeps of a server per request, under the load of 64 clients for a second.
 fn sleeps_a_request(server: &Server) -> f64 {
     let url = format!("http://127.0.0.1:{}/", server.port());
     let worker = server.workers()[0];

@@ -59,7 +59,7 @@ fn burst_is_admitted_whole_and_not_one_request_more() {
     assert_eq!((admitted, refused), (50, CLIENTS - 50));
 }
 
-/// When a request that was let through began, seconds: the time at which the limit looked at it.
+/// Time at which the limit admitted a request, seconds.
 fn admitted_at(line: &str) -> Option<f64> {
     let (ended, took) = line.strip_suffix(" 200")?.split_once(' ')?;
     Some(ended.parse::<f64>().ok()? - took.parse::<f64>().ok()?)
@@ -107,7 +107,7 @@ fn beyond_burst_and_rate(times: &[f64]) -> Option<f64> {
     // The log has milliseconds: one request at each end may lie on either side.
     let in_all = (times.len() as f64 - wanted).abs() - 2.0;
     let early = times.iter().enumerate().map(|(n, time)| {
-        // Each thread has looked at the clock at the beginning of its turn: one request more may seem to come early.
+        // Each thread has read the clock at the beginning of its turn, so one more request may seem early.
         let most = 2.0 + BURST + RATE * (time - first + 0.002);
         n as f64 + 1.0 - most
     });
@@ -117,8 +117,8 @@ fn beyond_burst_and_rate(times: &[f64]) -> Option<f64> {
 
 #[test]
 fn admitted_over_time_is_burst_and_rate() {
-    // If a thread stalls between its look at the clock and the limit, requests seem early by that time, and not every
-    // such stall is seen. A wrong limit fails each time.
+    // If a thread stalls between its reading of the clock and the limit, requests seem early by that time, and not
+    // every such stall is seen. A wrong limit fails each time.
     let mut unexplained = Vec::new();
     for _ in 0..3 {
         let (times, stall) = admitted_times();
@@ -151,7 +151,7 @@ fn connections_up_to_the_limit_are_served_and_not_one_more() {
                 start.wait();
                 client.send(request("GET", "/big", &[]));
                 let head = client.bytes(12);
-                // Nobody leaves before all have their answer, so no place becomes free.
+                // No client leaves before all have their response, so no slot becomes free.
                 done.wait();
                 head
             })

@@ -21,7 +21,7 @@ const MOST: usize = 18_000;
 const SPARED: usize = 2_000;
 /// Connections of which all wait for their answers at a time.
 const AT_A_TIME: usize = 250;
-/// How long the machine may keep a thread waiting for the measured times to mean anything.
+/// Longest stall of a thread with which measured times are still valid.
 const STALL_MAX: Duration = Duration::from_millis(20);
 
 /// The tests share the descriptors of one process, and its processors.
@@ -61,7 +61,7 @@ fn connect(port: u16) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-/// Reads an answer to its end.
+/// Reads a response to its end.
 fn answered(stream: &mut TcpStream) -> io::Result<()> {
     let (mut bytes, mut filled) = ([0; 1024], 0);
     while !bytes[..filled].ends_with(b"\r\n\r\nok") {
@@ -206,7 +206,7 @@ fn p99(mut times: Vec<Duration>) -> Duration {
 const BURST: usize = 5_000;
 const HELD_UP: Duration = Duration::from_millis(5);
 
-/// Opens the burst's connections at an even pace and has each answered.
+/// Opens the burst's connections at an even pace, and reads each response.
 fn burst(port: u16, count: usize) {
     let start = Instant::now();
     let mut streams: Vec<TcpStream> = Vec::with_capacity(count);
@@ -218,7 +218,7 @@ fn burst(port: u16, count: usize) {
             stream.write_all(REQUEST).expect("it is connected");
             streams.push(stream);
         }
-        // Most have been answered meanwhile.
+        // Most have their response by now.
         let end = streams.len().saturating_sub(AT_A_TIME);
         for stream in &mut streams[asked..end.max(asked)] {
             answered(stream).expect("each is answered");

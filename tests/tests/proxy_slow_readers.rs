@@ -19,8 +19,9 @@ use firstbyte_tests::{Client, Server, wait_until};
 
 /// A response for a slow reader: far more than a connection may hold.
 const RESPONSE_BYTES: usize = 4 << 20;
-/// Maximum memory of a slow reader: the buffers by their defaults (32 KiB), the rest of the piece on its way to the
-/// client (64 KiB at most, half of that on average), and two connections. However long the response, it is no more.
+/// Maximum memory of a slow reader: the buffers by their defaults (32 KiB), the rest of the piece in transit to the
+/// client (64 KiB at most, half of that on average), and two connections. It is independent of the length of the
+/// response.
 const READER_MAX_BYTES: u64 = 96 << 10;
 /// Maximum memory of a connection that sends a body: `client_body_buffer_size` by its default, twice, and the connection.
 const SENDER_MAX_BYTES: u64 = 64 << 10;

@@ -23,7 +23,7 @@ const RELOAD_MAX: Duration = Duration::from_secs(120);
 struct Slowest {
     /// CPU time of the serving thread.
     cpu: Duration,
-    /// From sending to the answer, without the time for which either side waited for a CPU.
+    /// Response time, without the waits of either side for a CPU.
     taken: Duration,
 }
 
@@ -58,7 +58,7 @@ fn serving_thread(server: &Server) -> String {
 }
 
 impl Slowest {
-    /// Makes a request and returns the answer.
+    /// Makes a request and returns the response.
     fn request(&mut self, thread: &str, request: &mut dyn FnMut() -> String) -> String {
         const OWN: &str = "/proc/thread-self/schedstat";
         let (server, own) = (times(thread), times(OWN));

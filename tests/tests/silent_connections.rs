@@ -17,11 +17,11 @@ use firstbyte_tests::client::request;
 use firstbyte_tests::wait::DEADLINE;
 use firstbyte_tests::{Client, Server, peer, wait_until};
 
-/// Legitimate requests, each on a connection of its own, and how long the answer to one may take.
+/// Legitimate requests, each on a connection of its own, and the timeout of a response.
 const REQUESTS: usize = 200;
 const ANSWER_MS: u128 = 100;
 
-/// How long the machine may keep a thread waiting for the measured times to mean anything.
+/// Longest stall of a thread with which measured times are still valid.
 const STALL_MAX: Duration = Duration::from_millis(20);
 
 /// Bytes sent on a connection before it falls silent, and its port.
@@ -119,7 +119,7 @@ fn be_silent(server: &Server, kinds: &[Opening], count: usize, a_second: usize) 
     silent
 }
 
-/// How long one request on a connection of its own takes; none if it is not answered.
+/// Duration of one request on a connection of its own; `None` without a response.
 fn answered_in_ms(port: u16) -> Option<u128> {
     let start = Instant::now();
     let mut client = Client::try_connect_to("127.0.0.1", port).ok()?;

@@ -23,7 +23,7 @@ fn possible_with_curl() -> bool {
     possible() && (found.is_ok() || skipped("there is no curl"))
 }
 
-/// How long measurements take.
+/// Duration of measurements.
 fn seconds() -> u64 {
     let asked = std::env::var("LINK_SECONDS").ok();
     asked.and_then(|text| text.parse().ok()).unwrap_or(2)

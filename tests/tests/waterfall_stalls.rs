@@ -70,7 +70,7 @@ fn codes(pcap: &str) -> Vec<String> {
     codes.map(str::to_owned).collect()
 }
 
-/// A planted server, and the resource that is looked at.
+/// A planted server, and the resource under test.
 #[derive(Clone, Copy, Debug)]
 struct Case {
     protocol: Protocol,

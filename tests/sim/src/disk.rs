@@ -14,7 +14,7 @@ use server_base::waker::RemoteWaker;
 
 /// State of memory and of reads.
 pub struct Disk {
-    /// Fetches that have not ended, in the order in which they began.
+    /// Fetches in progress, in the order of their begin.
     pub fetches: Vec<Fetching>,
     /// No fetch is taken.
     pub full: bool,
@@ -69,7 +69,7 @@ impl Disk {
         Ok(Fetch::new(len, done))
     }
 
-    /// Ends the fetch that began first, without bringing anything in if it `failed`; wakes who waits for it.
+    /// Ends the oldest fetch and wakes its waiter; a `failed` fetch brings nothing in.
     pub fn end_fetch(&mut self, failed: bool) {
         let ended = self.fetches.remove(0);
         if !failed {

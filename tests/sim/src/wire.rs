@@ -23,7 +23,7 @@ pub struct Hands {
     pub generation: Cell<u64>,
 }
 
-/// How often a wire misbehaves, times in a thousand.
+/// Faults of a wire, per thousand operations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     /// A read returns a part; the rest comes a moment later.
@@ -114,7 +114,7 @@ pub(super) struct Dialled {
     pub(super) pending: bool,
     /// Its peer has closed both sides: a reset answers sent bytes.
     pub(super) left: bool,
-    /// Its peer closes when the next byte is on its way.
+    /// Its peer closes when the next byte is in transit.
     pub(super) leaving: bool,
     /// Something was sent after an event had reported its end.
     pub(super) end_told: bool,

@@ -75,10 +75,10 @@ pub struct World {
     random: Random,
     unix_start_ms: u64,
     polled_ms: u64,
-    /// Steps that a turn of the loop makes of a change of the configuration.
+    /// Steps of a configuration change in one turn of the loop.
     pub piece: usize,
     changes: Changes<Option<u64>>,
-    /// Whether each port accepts no connections any more.
+    /// Whether each port has stopped accepting connections.
     left: Vec<bool>,
     /// The connection that is ended because its time is over.
     swept: Option<Key>,
@@ -194,7 +194,7 @@ impl World {
         !self.shared.queues.wakers.is_empty() || !self.shared.dialer.calls.is_empty()
     }
 
-    /// Whether something is to be done now for a change of the configuration.
+    /// Whether a configuration change has a step to do now.
     pub fn is_changing(&self) -> bool {
         let due_ms = self.changes.due_ms();
         due_ms.is_some_and(|at_ms| at_ms <= self.now_ms())
@@ -406,7 +406,7 @@ impl EventLoop for World {
         false
     }
 
-    /// Connections to servers are looked at as those of clients are.
+    /// Readiness of connections to servers is checked like that of clients.
     fn register_upstream(&mut self, key: Key) -> io::Result<()> {
         let conn = self.tables.upstreams.get_mut(key);
         let wire = conn.map(|conn| Rc::clone(conn.socket().wire()));
@@ -438,7 +438,7 @@ impl EventLoop for World {
 }
 
 impl Reloads for World {
-    /// For how long the requests of the configuration before may go on, milliseconds.
+    /// Time for which requests of the previous configuration may continue, milliseconds.
     type Setup = Option<u64>;
 
     fn changes(&mut self) -> &mut Changes<Option<u64>> {

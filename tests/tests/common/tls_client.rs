@@ -377,5 +377,5 @@ impl ClientSessionStore for OneDrawer {
 
 /// Sessions that a client keeps.
 const SESSIONS: usize = 32;
-/// How long an answer may take.
+/// Timeout of a response.
 const LIMIT: Duration = Duration::from_secs(10);

@@ -8,7 +8,7 @@ fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
     if !peer::is_firstbyte() {
         return;
     }
-    // Whoever connected there would be refused, and the answer be 502.
+    // A connection there would be refused, with 502 as the result.
     let http = "upstream app { server 127.0.0.1:9; server 127.0.0.1:10 backup; }\n\
                 server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
                 location /app/ {\nproxy_pass http://app/base/;\nproxy_set_header X-Path $uri;\n}\n\

@@ -239,7 +239,7 @@ fn scripts_on_fcgiwrap_serve() {
     assert_eq!(server.get("/cgi-bin/ask").status, 502);
 }
 
-/// A page that comes in parts, an upload and a download go on over it.
+/// A page that comes in parts, an upload and a download continue over a reload.
 #[track_caller]
 fn scripts_outlive_a_reload(server: &Server) {
     let mut page = server.client();

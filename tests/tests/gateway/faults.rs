@@ -61,7 +61,7 @@ fn whole_page() -> String {
     (0..2000).map(|n| format!("line {n}\n")).collect()
 }
 
-/// Processes of php-fpm that end: the one that serves, or all of them.
+/// Processes of php-fpm that are killed: the serving one, or all of them.
 #[derive(Clone, Copy, Debug)]
 enum Killed {
     Serving,
@@ -276,7 +276,7 @@ struct Counts {
 }
 
 impl Counts {
-    /// An answer that came to its end.
+    /// Counts a finished response.
     fn ended(&self, status: u16, text: &str) {
         let count = match status {
             200 if text == whole_page() => &self.whole,

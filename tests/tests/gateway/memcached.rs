@@ -95,7 +95,7 @@ fn requests_of_one_turn_are_asked_in_one_write() {
     let reads = cache.reads();
     assert_eq!(reads.len(), 3, "{reads:?}");
     assert!(reads.iter().all(|r| r.connection == 0 && r.keys == PATHS));
-    // Bytes are those of each request and of its own answer.
+    // Byte counts are those of each request and of its own response.
     let log = || server.dir().read("own.log");
     wait_until("all is logged", || log().lines().count() == 24);
     for path in PATHS {
@@ -150,7 +150,7 @@ fn without_kept_connections_each_request_has_its_own() {
     assert_eq!(connections.len(), 3);
 }
 
-/// Ways in which the answer to the first of several is wrong; the others would be right.
+/// Wrong responses to the first of several requests; the others would be correct.
 fn lies() -> Vec<(&'static str, Vec<u8>)> {
     let next = value("/c", kept("/c"));
     let taking_in = format!("11\r\nEND\r\n{}", String::from_utf8_lossy(&next));

@@ -243,7 +243,7 @@ fn application_serves_over_tcp_with_kept_connections() {
     serves(Listen::Tcp, true);
 }
 
-/// Each part leaves PHP when the one before has come, so that one held back would never come.
+/// Each part leaves PHP after the one before has come, so a held part would never come.
 #[test]
 fn page_in_ten_parts_comes_part_by_part() {
     let server = server(Listen::Unix, false);

@@ -145,7 +145,7 @@ fn transfer_encoding_other_than_chunked_is_501() {
         "",
     ] {
         let input = post(&format!("Transfer-Encoding: {value}"), "0\r\n\r\n");
-        // Control bytes in values are refused before the encoding is looked at, by us alone.
+        // firstbyte alone refuses control bytes in values before it checks the encoding.
         let own = value.contains('\u{b}') && firstbyte_tests::peer::is_firstbyte();
         cases.push(Case::new(
             format!("{value:?}"),

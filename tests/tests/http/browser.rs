@@ -12,7 +12,7 @@ use firstbyte_tests::skip::skip_outside_ci;
 use firstbyte_tests::wait::holds_within;
 use firstbyte_tests::{Server, peer};
 
-/// `examples/site` as it is, but for its ports, its log of errors and the paths that lead out of it.
+/// `examples/site`, unchanged except for its ports, its error log and the paths that lead out of it.
 fn example() -> Server {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let from = root.join("examples/site");
@@ -201,5 +201,5 @@ const FILES: [&str; 5] = [
     "mark.svg",
     "notes/reload.html",
 ];
-/// How long a browser may take to start on a busy machine.
+/// Timeout of a browser's start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! Paths that directives make of variables: `..` of a client leads nowhere.
+//! Paths that directives make of variables: `..` from a client leads out of no directory.
 //!
 //! Source: docs/differences.md.
 

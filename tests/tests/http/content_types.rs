@@ -7,7 +7,7 @@ use firstbyte_tests::backend::{Backend, Step, answer, send};
 use firstbyte_tests::fastcgi;
 use firstbyte_tests::{H2Client, Server, peer};
 
-/// A type, whether a list of `text/html` has it, and the type sent with `charset koi8-r`.
+/// A type, whether a list with `text/html` contains it, and the type sent with `charset koi8-r`.
 const TYPES: [(&str, bool, &str); 14] = [
     ("text/html", true, "text/html; charset=koi8-r"),
     ("TEXT/html", true, "TEXT/html; charset=koi8-r"),

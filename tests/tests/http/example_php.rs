@@ -1,4 +1,4 @@
-//! `examples/php` as it is, but for its ports and the paths that lead out of it: a page of PHP in two parts.
+//! `examples/php`, unchanged except for its ports and the paths that lead out of it: a page of PHP in two parts.
 
 use std::fs;
 use std::path::Path;

@@ -332,6 +332,6 @@ fn ten_thousand_changes_of_kept_bytes_show_at_once_under_load() {
     assert!(asked > 0);
 }
 
-/// Files of the test above, and how often one of them is changed.
+/// Files of the test above, and the changes of one of them.
 const CHANGES: u64 = 10_000;
 const KEPT_FILES: u64 = 1000;

@@ -54,7 +54,7 @@ fn a_switched_root_shows_in_all_requests_that_come_together() {
     let mut clients: Vec<Client> = (0..32).map(|_| server.client()).collect();
     let began = Instant::now();
     let mut asked = 0;
-    // The first seconds belong to files that have not settled.
+    // In the first seconds the files are too new to be kept.
     for round in 0.. {
         let release = ["a", "b"][round % 2];
         relink(release, &server.path("html/current"));
@@ -127,7 +127,7 @@ fn changes_in_watched_directories_show_in_requests_that_come_together() {
             }
         }
         let mut asked: Vec<usize> = (0..clients.len()).map(|_| random(versions.len())).collect();
-        // All files are to be kept and looked at once first, which takes them three seconds.
+        // All files must be kept and checked once first, which takes three seconds.
         let is_time = active.is_some_and(|since| since.elapsed() > Duration::from_secs(4));
         if !is_firstbyte() || is_time {
             let changed = random(versions.len());

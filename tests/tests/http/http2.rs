@@ -259,7 +259,7 @@ fn stream_whose_client_takes_nothing_is_reset_alone() {
     let blocked = client.get("/large");
     client.until("it is blocked", |c| c.so_far(blocked).body.len() == 100);
     let (start, waits) = (Instant::now(), Waits::begin());
-    // Others go on, and do not keep it alive.
+    // Other streams continue, and do not keep it alive.
     while client.so_far(blocked).reset.is_none() && start.elapsed() < DEADLINE {
         assert_eq!(client.fetch("/ok").text(), "ok");
     }

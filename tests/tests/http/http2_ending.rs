@@ -116,7 +116,7 @@ fn stop_announces_the_end_and_finishes_what_is_under_way() {
     server.stop();
 }
 
-/// A client that does not answer the announcement is held to it after a while.
+/// If a client does not react to the first GOAWAY, the server sends the final one after a while.
 #[test]
 fn stop_does_not_wait_for_ever() {
     let server = site("").start();

@@ -148,7 +148,7 @@ fn streams_are_the_same_from_memory() {
     }
 }
 
-/// A file that shrinks while a response is on its way is sent as it was when it was looked at.
+/// If a file shrinks during a response, the response keeps the bytes of its start.
 #[test]
 fn a_kept_file_that_is_cut_or_replaced_while_it_is_sent_stays_whole() {
     if !is_firstbyte() {

@@ -131,7 +131,7 @@ fn alias_without_its_slash_does_not_open_the_parent() {
     }
 }
 
-/// An answer may be refused or cleaned, but the text from the path must not be a field of its own.
+/// A response may be an error or have a cleaned value, but the text of the path must not become a field of its own.
 fn assert_not_split(answer: &Response, target: &str) {
     assert!(
         answer.header("Injected").is_none(),

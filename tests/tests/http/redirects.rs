@@ -16,7 +16,7 @@ fn server() -> Server {
     .start()
 }
 
-/// URL that a browser makes of a `Location` that is a path.
+/// The URL to which a browser resolves a `Location` that is a path.
 fn as_browsers_read(location: &str) -> String {
     let kept = location
         .chars()

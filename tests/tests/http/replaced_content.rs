@@ -11,7 +11,7 @@ const CODED: &str = "0123456789";
 /// Suffix and name of each coding.
 const CODINGS: [(&str, &str); 3] = [("gz", "gzip"), ("br", "br"), ("zst", "zstd")];
 
-/// Error pages of 416, as the rest of a location, with the status and the body of the answer.
+/// Error pages of 416, as the rest of a location, with the status and the body of the response.
 const PAGES: [(&str, u16, &str); 5] = [
     ("", 416, "<html>"),
     ("error_page 416 /page.html;", 416, "own page"),

@@ -1,7 +1,7 @@
-//! SPDY/3.1 in the client role against a server by other people, over TLS with `spdy/3.1` chosen by ALPN.
+//! SPDY/3.1 in the client role with a server of another project, over TLS with `spdy/3.1` chosen by ALPN.
 //!
-//! `tests/peers/spdy_server.js` is that server, on node; `.ci/setup` installs the library that it uses. The client is the
-//! engine's: the one that measures.
+//! `tests/peers/spdy_server.js` is that server, on node; `.ci/setup` installs its library. The client is the engine
+//! that `bench` uses.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Write};

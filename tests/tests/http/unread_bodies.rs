@@ -15,7 +15,7 @@ const LIMIT: usize = 1000;
 /// Pause of a client after which the response is sent, milliseconds.
 const PAUSE_MS: u64 = 250;
 
-/// A location for each way to answer without a look at the body.
+/// A location for each kind of response that does not read the body.
 const PATHS: [&str; 5] = ["/return", "/file", "/named", "/empty", "/behind"];
 
 fn site(backend: &Backend) -> Builder {

@@ -117,7 +117,7 @@ fn in_two(server: &Server, stream: &mut TcpStream, bytes: &[u8], early: usize) {
     burst(server, stream, rest);
 }
 
-/// Sends bytes while the worker is stopped, as far as the kernel takes them; lets it go on, and sends the rest.
+/// Sends bytes while the worker is stopped, as many as the kernel takes; resumes the worker, and sends the rest.
 fn burst(server: &Server, stream: &mut TcpStream, mut bytes: &[u8]) {
     let workers = server.workers();
     let all = |signal| workers.iter().all(|pid| process::signal(*pid, signal));
@@ -277,7 +277,7 @@ fn body_over_tls_in_one_burst_is_read_whole() {
             let tls = &mut stream.conn;
             tls.writer().write_all(piece).expect("there is room");
             tls.write_tls(&mut records).expect("memory takes it");
-            // The server is left with a part of a record, so that the next read completes as many as it is long.
+            // The server keeps a part of a record, so that the next read completes as many records as fit.
             early.get_or_insert(records.len() + 10_000);
         }
         in_two(&server, &mut stream.sock, &records, early.unwrap_or(0));

@@ -25,7 +25,7 @@ fn one() -> String {
     format!("experiment x {{ share 80%; {ARMS} }}")
 }
 
-/// The cookie that a response sets, as a request has it.
+/// The cookie set by a response, in the form of a request.
 fn cookie(response: &Response) -> Option<String> {
     let [field] = response.header_values("Set-Cookie")[..] else {
         return None;

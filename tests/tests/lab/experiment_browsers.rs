@@ -1,7 +1,8 @@
-//! The script of `experiment_beacon` in Chromium and Firefox: pages with a strict Content-Security-Policy, of which some files
-//! fail and one is truncated; interfaces that are missing; endpoints that never answer.
+//! The script of `experiment_beacon` in Chromium and Firefox: strict Content-Security-Policy, failed and truncated
+//! files, missing interfaces, and endpoints that never respond.
 //!
-//! `.ci/setup` installs the browsers, and `ws` for WebDriver BiDi. A missing browser skips its tests; with `CI=true` they fail.
+//! `.ci/setup` installs the browsers, and `ws` for WebDriver BiDi. A missing browser skips its tests; with `CI=true`
+//! they fail.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -179,7 +180,7 @@ fn steps_on_pages(server: &Server) -> Vec<String> {
     steps
 }
 
-/// Steps on pages without interfaces, and with endpoints that never answer.
+/// Steps on pages without interfaces, and with endpoints that never respond.
 fn steps_on_broken_pages(server: &Server) -> [String; 12] {
     let host = format!("http://plain.localhost:{}", server.port_number(2));
     [
@@ -190,7 +191,7 @@ fn steps_on_broken_pages(server: &Server) -> [String; 12] {
         "value=faults.length".to_owned(),
         "back=/page/self".to_owned(),
         "value=window.marker || 0".to_owned(),
-        // The beacon of this page is never answered.
+        // The beacon of this page never gets a response.
         format!("load={host}/own/slow.html"),
         SETTLED.to_owned(),
         format!("read={host}/own/hung.html"),

@@ -54,7 +54,7 @@ fn hosts_of_arms_offer_their_protocols() {
         let only_http1 = Tls::speaking(&[b"http/1.1"]).agreed(port, name);
         assert_eq!(only_http1.as_deref(), Some("http/1.1"), "{name}");
     }
-    // The protocol that was agreed on is spoken.
+    // The client uses the negotiated protocol.
     let mut client = SpdyClient::connect(tls_pipe_to("c.test", port, "spdy/3.1"));
     assert_eq!(client.ask_host("c.test").1, "c.test");
     drop(client);

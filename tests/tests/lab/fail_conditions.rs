@@ -1,4 +1,5 @@
-//! Conditions of `--fail-if` and levels of `--fail-on`, over all verbs that have them: exit status 2, and a sentence for each.
+//! Conditions of `--fail-if` and levels of `--fail-on`, in all verbs that support them: exit status 2, and a sentence
+//! for each.
 
 use crate::lab::{server, url};
 use firstbyte_tests::{Outcome, TempDir, peer, run};
@@ -105,7 +106,7 @@ fn a_page_has_budgets() {
     }
 }
 
-/// Files have budgets, too; a figure that one of two runs lacks was not measured.
+/// Files have budgets, too; a figure missing in one of two runs counts as not measured.
 #[test]
 fn a_file_has_budgets() {
     if !peer::is_firstbyte() {

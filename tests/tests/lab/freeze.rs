@@ -240,7 +240,7 @@ fn a_second_run_writes_only_what_has_changed() {
         inode
     );
 
-    // A picture changes: so do those who refer to it, and those who refer to them.
+    // A picture changes, so its referrers change, and their referrers.
     dir.write("www/img/x.png", "another");
     fs::remove_file(dir.path().join("www/robots.txt")).expect("it is there");
     let second = frozen(&dir, &[]);

@@ -130,7 +130,7 @@ fn right_digests_follow_their_file_and_others_beside_them_stay() {
         let new = digest(algorithm, &script);
         assert_eq!(integrity, format!("md5-x  {other} {new}?ct=x"));
     }
-    // Browsers look at the strongest algorithm alone; a weaker digest that is wrong is no reason to block, and stays wrong.
+    // Browsers check only the strongest algorithm; a wrong weaker digest does not block, and is not corrected.
     let dir = TempDir::new();
     let weak = digest("sha256", "other");
     page_with(&dir, &format!("{weak} {}", digest("sha512", SCRIPT)));
@@ -171,7 +171,7 @@ fn a_name_that_is_not_utf_8_is_named_and_can_be_excluded() {
     }
 }
 
-/// Runs as a user who may not read everything.
+/// Runs as a user without rights to read everything.
 fn freeze_unprivileged(dir: &TempDir, words: &[&str]) -> Output {
     let (www, out) = (path(dir, "www"), path(dir, "shared/out"));
     let mut command = match peer::is_root() {

@@ -82,8 +82,8 @@ fn pages_and_pictures_of_visits_have_no_fault() {
         dir.write(&name, archive(resources, "plain").to_string());
         file(&name)
     };
-    // Pictures of many rows, and pages of a few: axe-core takes milliseconds for an element, and rows are alike but for the
-    // second, which stalls, and the fourth, which fails.
+    // Pictures of many rows, and pages of a few, since axe-core takes milliseconds for an element. All rows are equal
+    // except the second, which stalls, and the fourth, which fails.
     waterfall(&[&visit(30), "--svg", &file("a.svg")]);
     waterfall(&[&visit(4), "--html", &file("a.html")]);
     waterfall(&["compare", &visit(30), &visit(24), "--svg", &file("b.svg")]);

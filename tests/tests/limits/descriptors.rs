@@ -31,7 +31,7 @@ const BIG_BYTES: u64 = 20_000_000;
 
 struct Full {
     downloads: Vec<TcpStream>,
-    /// Not looked at: they fill the table.
+    /// They only fill the table.
     _silent: Vec<Client>,
 }
 
@@ -45,7 +45,7 @@ fn fill(server: &Server) -> Full {
     }
 }
 
-/// Asks for the file, and waits until the answer has begun.
+/// Requests the file, and waits until the response has begun.
 fn begin(server: &Server) -> TcpStream {
     let address = ("127.0.0.1", server.port());
     let mut stream = TcpStream::connect(address).expect("the server listens");

@@ -89,7 +89,7 @@ fn uploads_without_room_are_refused_and_the_next_ones_served() {
         let length = format!("Content-Length: {bytes}");
         let mut client = server.client();
         client.send(request("PUT", "/file", &[&length, "Connection: close"]));
-        // The server may answer before it has all of it.
+        // The server may respond before it has the whole body.
         client.send(vec![b'x'; bytes]);
         client.response().status
     };

@@ -172,7 +172,7 @@ fn locations_and_rewrites_tell_in_the_log() {
         "rewrite ^/(a+)+$ /it; return 200 other;",
         "if ($uri ~ ^/(a+)+$) { return 200 it; } return 200 other;",
     ] {
-        // `return` of the server would answer before a location is looked for.
+        // A server-level `return` would respond before the choice of a location.
         let inner = match inner.strip_prefix("location") {
             Some(_) => inner.replace(" return 200 other;", " location / { return 200 other; }"),
             None => inner.to_owned(),

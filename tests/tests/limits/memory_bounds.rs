@@ -65,7 +65,7 @@ fn server() -> Server {
         .bytes("html/short.txt", &text.as_bytes()[..900_000])
         .bytes("html/noise.txt", noise.as_bytes())
         .prepare(|dir| {
-            // Compressed forms are kept only of files that have not changed for a while: of this one alone.
+            // The cache keeps compressed forms only of files that have not changed for a while: of this one alone.
             let file = fs::File::options()
                 .write(true)
                 .open(dir.join("html/noise.txt"));

@@ -98,7 +98,7 @@ fn errors_name_the_action_in_progress() {
     }
 }
 
-/// nginx writes paths as they are; a file must be found by its name in the log.
+/// nginx writes paths unchanged: a file must be found by its name in the log.
 #[test]
 fn bytes_of_a_path_stay_in_the_error_log() {
     let server = site(

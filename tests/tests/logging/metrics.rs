@@ -19,7 +19,7 @@ fn site() -> Builder {
     Server::http(SITE).file("html/f.txt", "0123456789")
 }
 
-/// The value of a sample, by its name and labels as they are written.
+/// The value of a sample with this name and labels.
 fn value(page: &str, sample: &str) -> f64 {
     let line = page
         .lines()

@@ -17,7 +17,7 @@ use firstbyte_tests::{Client, Server, Signal, peer, wait_until};
 /// Clients that send requests without a pause, each on a connection of its own.
 const CLIENTS: usize = 4;
 
-/// How often the logs are rotated; from the second time on, the renamed files are compressed.
+/// Number of rotations; from the second one on, the renamed files are compressed.
 const ROTATIONS: u32 = 5;
 
 /// Requests of the clients.

@@ -17,7 +17,7 @@ use firstbyte_tests::{
     Client, H2Client, Server, Signal, SpdyClient, TempDir, peer, shop, wait_until,
 };
 
-/// How long an event may take, through the application and to the last of all streams.
+/// Longest permitted delay of an event, through the application and to the last of all streams.
 const LATE_THRESHOLD: Duration = Duration::from_millis(50);
 /// A machine that keeps a thread from running for so long cannot judge that.
 const STALL_MAX: Duration = Duration::from_millis(10);

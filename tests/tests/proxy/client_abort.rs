@@ -179,7 +179,7 @@ fn arrived(server: &Server) {
     assert_eq!(server.get("/look").status, 204);
 }
 
-/// All ways; nginx has no SPDY any more.
+/// All combinations; current nginx has no SPDY.
 fn all_ways() -> impl Iterator<Item = Leaves> {
     let ways = [
         Leaves::Reset,

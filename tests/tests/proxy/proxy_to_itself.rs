@@ -15,9 +15,9 @@ use firstbyte_tests::{Client, Server, peer, wait_until};
 const MOST: usize = 24;
 /// Requests at a time.
 const PARALLEL: usize = 20;
-/// How often they come.
+/// Number of rounds of requests.
 const ROUNDS: usize = 6;
-/// Time for an answer or the end of the connection.
+/// Timeout of a response or of the end of the connection.
 const LIMIT: Duration = Duration::from_secs(1);
 const TOLD: &str = "worker_connections are not enough";
 

@@ -1,7 +1,8 @@
-//! Which failures are followed by another attempt, with whom, and when a request must not be sent twice.
+//! Failures that cause another attempt, the server of that attempt, and requests that must not be sent twice.
 //!
-//! `PROXY_RACES=100000` is how often a connection is closed under a request; a fraction of it without. Sources: nginx
-//! documentation, `proxy_next_upstream`, `server` of ngx_http_upstream_module; RFC 9110 section 9.2.2; docs/differences.md.
+//! `PROXY_RACES=100000` is the number of connections that are closed under a request, 2,000 by default. Sources: nginx
+//! documentation, `proxy_next_upstream`, `server` of ngx_http_upstream_module; RFC 9110 section 9.2.2;
+//! docs/differences.md.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -262,7 +263,7 @@ fn max_conns_is_a_limit_of_a_server() {
     wait_until("there is room again", || server.get("/").text() == "first");
 }
 
-/// Kept connections that have ended while idle are not used for a request.
+/// A kept connection that ended while idle is not used for a request.
 #[test]
 fn connection_that_ended_while_idle_is_not_used() {
     // A child that another test forks meanwhile has the socket until its exec: closing alone might not end the connection.

@@ -198,7 +198,7 @@ fn unbound_resolves_names_while_serving() {
     wait_until("the new name is found", || {
         server.get("/?name=two").status == 200
     });
-    // Names of one answer, in many requests at once.
+    // Names of one DNS response, in many concurrent requests.
     let mut clients: Vec<_> = (0..50).map(|_| server.client()).collect();
     for client in &mut clients {
         client.send(request("GET", "/?name=one", &[]));

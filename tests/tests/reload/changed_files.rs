@@ -89,7 +89,7 @@ fn ask(server: &Server, name: &str) -> String {
     answer.text()
 }
 
-/// Reloads, and waits until a name is answered so.
+/// Reloads, and waits for this response to a name.
 fn reloaded(server: &Server, name: &str, wanted: &str) {
     server.signal(Signal::HUP);
     wait_until(&format!("{name}: {wanted}"), || ask(server, name) == wanted);

@@ -61,7 +61,7 @@ fn make_library(dir: &TempDir) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The seconds that the server adds to the clock from now on. The file stays the one that is mapped.
+/// Sets the seconds that the server adds to the clock from now on. The file is rewritten in place, since it is mapped.
 fn jump(dir: &TempDir, offset_s: i64) {
     let file = fs::File::options()
         .write(true)

@@ -79,7 +79,7 @@ fn a_worker_that_trickles_a_message_does_not_hold_the_supervisor() {
         });
         server.rewrite_conf(|text| text.replace("200 g1;", "200 g2;"));
         server.signal(Signal::HUP);
-        // HUP is heard meanwhile.
+        // The supervisor still handles HUP.
         let waits = Waits::begin();
         server.wait_for_text("error.log", "reconfiguring");
         waits.assert_below(waits.elapsed(), Duration::from_secs(3));

@@ -13,7 +13,7 @@ const CONNECTING: usize = 3;
 /// Clients of each address that keep their connections.
 const KEEPING: usize = 4;
 
-/// The answer to a request on a new connection.
+/// The response to a request on a new connection.
 fn answer(address: &str, port: u16) -> Option<String> {
     let mut client = Client::try_connect_to(address, port).ok()?;
     asked(&mut client)

@@ -73,7 +73,7 @@ fn a_reload_replaces_a_file_that_nobody_listens_on_and_no_other() {
             && UnixStream::connect(server.path("stale")).is_ok()
     });
     answers(&server, "stale");
-    // Somebody listens on this one: it stays as it is.
+    // This one has a listener, so it stays unchanged.
     let _live = UnixListener::bind(server.path("live")).expect("bind");
     let before = fs::metadata(server.path("live")).expect("a socket").ino();
     add("live");
@@ -83,7 +83,7 @@ fn a_reload_replaces_a_file_that_nobody_listens_on_and_no_other() {
     answers(&server, "stale");
 }
 
-/// The next generation has no such socket, but its worker has not answered yet.
+/// The next generation has no such socket, but its worker is not ready yet.
 #[test]
 fn a_refused_reload_leaves_the_socket_of_a_worker_that_still_serves() {
     if !peer::is_firstbyte() {

@@ -1,7 +1,7 @@
-//! Unexpected signals: neither process ends by one that nginx lives through, and requests go on.
+//! Unexpected signals end neither process if nginx survives them, and requests continue.
 //!
-//! Source: nginx documentation, "Controlling nginx"; its table of signals handles or ignores HUP, USR1, WINCH, TERM, QUIT, USR2,
-//! ALRM, INT, IO, CHLD, SYS and PIPE in both of its kinds of process.
+//! Source: nginx documentation, "Controlling nginx"; its table of signals handles or ignores HUP, USR1, WINCH, TERM,
+//! QUIT, USR2, ALRM, INT, IO, CHLD, SYS and PIPE in both of its kinds of process.
 
 use std::fs;
 

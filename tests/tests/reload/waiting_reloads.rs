@@ -1,4 +1,4 @@
-//! Reloads that cannot be taken at once: an address in use, a worker that has not answered yet.
+//! Reloads that have to wait: an address in use, a worker that is not ready yet.
 
 use std::net::TcpListener;
 
@@ -87,7 +87,7 @@ fn a_mended_configuration_is_not_kept_waiting() {
     }
 }
 
-/// True when a new connection is answered with this.
+/// Returns whether a new connection gets this response.
 fn says(server: &Server, generation: &str) -> bool {
     let mut client = server.client();
     client.send(request("GET", "/generation", &[]));

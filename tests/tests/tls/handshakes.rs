@@ -270,7 +270,7 @@ fn handshake_of_http_2_that_stops_halfway_costs_nothing() {
         return;
     }
     let server = with(&format!("http2 on; {SERVER}"), &site("localhost")).start();
-    // Of a handshake like the others, the beginning: the server's flight is answered by nothing.
+    // The begin of a handshake like the others: the client does not respond to the server's flight.
     let mut half = Tls::speaking(&[b"h2"]).begin(server.port(), "localhost");
     assert!(half.read(&mut [0; 16]).expect("the server answers") > 0);
     let worker = server.workers()[0];

@@ -17,7 +17,7 @@ struct Sites {
     template: String,
 }
 
-/// Names as they are written, a name that means each, and whether it is the server's own alone.
+/// Names as configured, each with a name that matches it.
 const KINDS: [(&str, &str); 7] = [
     ("default.example", "default.example"),
     ("*.wild.example", "a.wild.example"),

@@ -1,7 +1,7 @@
-//! The configuration that Mozilla's generator writes for nginx, level "intermediate", as it is.
+//! The unchanged configuration of Mozilla's generator for nginx, level "intermediate".
 //!
-//! Source: https://ssl-config.mozilla.org for nginx 1.27 and OpenSSL 3, guideline 5.7; the group of finite-field key exchange
-//! that it names is ffdhe2048 of RFC 7919. Addresses and paths alone are put in their places.
+//! Source: https://ssl-config.mozilla.org for nginx 1.27 and OpenSSL 3, guideline 5.7; its group of finite-field key
+//! exchange is ffdhe2048 of RFC 7919. Only addresses and paths are filled in.
 
 use crate::tls_client::{Tls, authority, client};
 use firstbyte_tests::{Builder, Client, Server, run};

@@ -115,7 +115,7 @@ fn early_data_is_no_way_around_a_certificate() {
     );
 }
 
-/// The answer waits for the end of the handshake, and the server waits without work.
+/// The response waits for the end of the handshake, and the server waits without work.
 #[test]
 fn early_data_without_an_end_of_the_handshake_costs_nothing() {
     let server = early("send_timeout 1s; client_header_timeout 1s;").start();

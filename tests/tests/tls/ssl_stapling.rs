@@ -161,7 +161,7 @@ impl Responder {
 }
 
 fn say(stream: &mut TcpStream, bytes: &[u8]) {
-    // A client that has heard enough may be gone.
+    // The client may have left after enough bytes.
     let _ = stream.write_all(bytes);
 }
 
@@ -253,7 +253,7 @@ fn what_the_responder_says_is_stapled_and_survives_a_reload() {
     if !peer::is_firstbyte() {
         return;
     }
-    // One question does for both servers; at once they have it after a reload, too, without another.
+    // One request is enough for both servers. After a reload they have the response at once, without another request.
     assert_eq!(responder.request_count(), 1);
     server.rewrite_conf(|text| text.replacen("204", "200 again", 1));
     server.signal(Signal::HUP);

@@ -20,7 +20,7 @@ const LINES_MAX: [(&str, usize); 3] = [
 /// Columns of a line of a design page.
 const COLUMNS_MAX: usize = 100;
 
-/// Words, and how often they may occur in 1,000 lines of all documents.
+/// Words, and their permitted number in 1,000 lines of all documents.
 const PLAIN: [(&str, usize); 6] = [
     ("what", 10),
     ("where", 12),

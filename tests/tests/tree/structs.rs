@@ -11,7 +11,7 @@ const BOOLS_MAX: usize = 4;
 /// Larger structs, with their public fields and their bools. The list and its numbers only shrink.
 const LARGER: [(&str, usize, usize); 0] = [];
 
-/// A struct as it is written, or the table of a module's settings (`settings!`).
+/// A struct of the source, or the table of a module's settings (`settings!`).
 #[derive(Debug, PartialEq)]
 struct Struct {
     line: usize,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use firstbyte_tests::source::{code, is_test_file, read, rust_files, shipped_lines, shown};
 
-/// Protocols spoken with applications and their names in code.
+/// Protocols of applications, and their names in code.
 const PROTOCOLS: [(&str, &[&str]); 4] = [
     ("fastcgi", &["fastcgi", "fcgi"]),
     ("scgi", &["scgi"]),

@@ -1,5 +1,5 @@
-//! HTTP/2 by prior knowledge, as badly as a client of one request at a time allows: requests are answered in their order,
-//! each whole, and windows are taken for large enough.
+//! HTTP/2 by prior knowledge, just enough for a client of one request at a time: responses are whole and in order, and
+//! windows are assumed to be large enough.
 
 use std::io;
 

@@ -106,7 +106,7 @@ impl Planted {
 impl Drop for Planted {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the one that accepts.
+        // Wakes the accepting thread.
         let _ = TcpStream::connect(self.address);
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -225,5 +225,5 @@ fn config() -> Arc<ServerConfig> {
     Arc::new(config)
 }
 
-/// How long before the rest an application flushes.
+/// Time between the flush of an application and its rest.
 const FLUSHED_BEFORE: Duration = Duration::from_millis(300);

@@ -111,7 +111,7 @@ impl NameServer {
 impl Drop for NameServer {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
-        // Wakes the one that reads.
+        // Wakes the reading thread.
         let woken = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
         let _ = woken.and_then(|socket| socket.send_to(&[0], ADDRESS));
         if let Some(thread) = self.thread.take() {

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::tls_client::{self, Leaf};
 
-/// A server in which nothing is to be found. A test changes one line of it.
+/// A server without findings. A test changes one line of it.
 const HEALTHY: &str = "
     keepalive_timeout 75s; keepalive_requests 1000;
     gzip on; gzip_comp_level 6; brotli on; brotli_comp_level 6; zstd off;

@@ -37,7 +37,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// An answer that becomes a page of the server.
+    /// A response that is replaced by an error page.
     pub(crate) fn refused(
         gateway: Gateway,
         what: &str,
@@ -53,7 +53,7 @@ impl Row {
         )
     }
 
-    /// An answer that is passed on.
+    /// A response that is passed on.
     pub(crate) fn passed(
         gateway: Gateway,
         what: &str,
@@ -64,7 +64,7 @@ impl Row {
         Self::new(gateway, what, answer, seen, "")
     }
 
-    /// An answer that breaks off.
+    /// A response that is cut.
     pub(crate) fn cut(
         gateway: Gateway,
         what: &str,
@@ -74,7 +74,7 @@ impl Row {
         Self::new(gateway, what, answer, ClientResult::Cut, log)
     }
 
-    /// An answer with another status.
+    /// Expects another status.
     pub(crate) fn status(mut self, status: u16) -> Self {
         self.expected = ClientResult::Whole(status, String::new());
         self

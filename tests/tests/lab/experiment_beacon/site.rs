@@ -38,7 +38,7 @@ pub(crate) fn now_s() -> u64 {
     since.expect("it is after 1970").as_secs()
 }
 
-/// A time as the configuration has it.
+/// A time in the form of the configuration.
 pub(crate) fn utc(unix_s: u64) -> String {
     let t = civil(unix_s as i64);
     format!(
