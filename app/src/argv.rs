@@ -81,10 +81,10 @@ impl Command {
 
 /// The commands of `-s` by name, with their descriptions.
 pub(crate) const COMMANDS: [(&str, Command, &str); 4] = [
-    ("stop", Command::Stop, "end at once"),
-    ("quit", Command::Quit, "finish what runs, then end"),
-    ("reopen", Command::Reopen, "open the logs anew"),
-    ("reload", Command::Reload, "take the changed configuration"),
+    ("stop", Command::Stop, "fast shutdown"),
+    ("quit", Command::Quit, "graceful shutdown"),
+    ("reopen", Command::Reopen, "reopen log files"),
+    ("reload", Command::Reload, "reload the configuration"),
 ];
 
 /// As the first word: prints the help, or the help of the verb in the second word.

@@ -124,7 +124,7 @@ fn a_command_with_a_url_of_ipv6_is_remarked() {
         return;
     }
     let remark =
-        "firstbyte via: an emulated link carries IPv4 alone: [::1] is not reached over it\n";
+        "firstbyte via: an emulated link carries IPv4 alone: [::1] cannot be reached over it\n";
     for (url, is_told) in [("http://[::1]:8080/", true), ("http://127.0.0.1/", false)] {
         let outcome = run(["via", "0ms", "--quiet", "--", "true", url]);
         assert_eq!(

@@ -306,7 +306,7 @@ fn what_cannot_be_measured_is_said_in_a_sentence() {
         (&["http://a.invalid/"][..], "no address of the host"),
         (&["ftp://h/"][..], "unknown scheme"),
         (&[&refused, "--url", "http://h/"][..], "another server"),
-        (&[&refused, "--docroot", file][..], "is no directory"),
+        (&[&refused, "--docroot", file][..], "is not a directory"),
         (&["https://h/", "--cacert", file][..], "has no certificate"),
     ] {
         let outcome = doctor(words);

@@ -28,11 +28,11 @@ use crate::stdout;
 use crate::terminal::fitted;
 use sys::os_error;
 
-/// load servers, and report how fast they answer and at what cost
+/// load servers, and report their speed and cost
 ///
-/// Loads a server over HTTP/1.1, HTTP/2 or SPDY/3.1 and reports how many responses a second came, how long they took and what
-/// failed, each figure with its interval and the conditions. Several URLs of one server are requested in turn. docs/lab.md
-/// explains the figures.
+/// Loads a server over HTTP/1.1, HTTP/2 or SPDY/3.1 and reports responses per second, response times and failures, each with
+/// its confidence interval, and the conditions. Several URLs of one server are requested in turn. docs/lab.md explains the
+/// figures.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// URLs of the server; with --table a server each, NAME=HTTPS-URL,HTTP-URL
@@ -47,10 +47,10 @@ pub(super) struct Options {
     /// Threads of the client
     #[arg(long, value_name = "N", default_value = "1", value_parser = count::<THREADS_MAX>)]
     threads: usize,
-    /// How many requests a run has
+    /// Requests of a run
     #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u64>(text, 1..=u64::MAX))]
     requests: Option<u64>,
-    /// How long a run begins requests (10, without --requests)
+    /// Time in which a run starts requests (10, without --requests)
     #[arg(long = "duration", value_name = "SECONDS", value_parser = positive)]
     duration_s: Option<f64>,
     /// Requests a second, timed from when each should be sent (a closed loop)
@@ -59,7 +59,7 @@ pub(super) struct Options {
     /// The protocol; auto lets TLS choose of h2 and h1
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = protocols(), conflicts_with = "table")]
     protocol: Spoken,
-    /// Connections that are kept (warm), or one for each request; resumed: TLS resumes earlier sessions
+    /// Reuse connections (warm) or open one for each request (cold, or resumed with TLS session resumption)
     #[arg(long, value_name = "KIND", default_value = "warm", value_parser = kinds())]
     connect: Connect,
     /// The method of the requests (GET, with --body POST)
@@ -77,10 +77,10 @@ pub(super) struct Options {
     /// The GET and HEAD requests of an access log
     #[arg(long, value_name = "FILE")]
     access_log: Option<PathBuf>,
-    /// How long a connection or a response may take
+    /// Time limit of a connection or a response
     #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]
     timeout_s: f64,
-    /// Load each server first for so long, unmeasured
+    /// Load each server for this time first, unmeasured
     #[arg(long = "warm-up", value_name = "SECONDS", value_parser = positive)]
     warm_up_s: Option<f64>,
     /// Runs of each server, in random turns (1, with --against and --table 10)
@@ -92,22 +92,22 @@ pub(super) struct Options {
     /// The seed of the order of turns (the time)
     #[arg(long, value_name = "N", value_parser = |text: &str| whole::<u64>(text, 0..=u64::MAX))]
     seed: Option<u64>,
-    /// A server's process, whose CPU time and memory are reported; again for the next server
+    /// Process of a server, to report its CPU time and memory; repeat it for the next server
     #[arg(long = "pid", value_name = "PID", value_parser = |text: &str| whole::<u32>(text, 0..=u64::from(u32::MAX)))]
     pids: Vec<u32>,
-    /// Certificates of authorities that are trusted, PEM (those of browsers)
+    /// Trusted CA certificates, PEM (those of browsers)
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long, short = 'k')]
     insecure: bool,
     /// zlib's level for request heads of SPDY
     #[arg(long, value_name = "N", default_value = "6", value_parser = |text: &str| whole::<u8>(text, 0..=9))]
     spdy_level: u8,
-    /// Measure through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
+    /// Measure through an emulated link, such as 50ms,20mbit; see `firstbyte via -h`
     #[arg(long, value_name = "SPEC")]
     via: Option<Spec>,
-    /// End with status 2 if so: "p95>50", "rate<1000", "errors>0", "status.5xx>0"; may be repeated
+    /// End with status 2 if this holds: "p95>50", "rate<1000", "errors>0", "status.5xx>0"; may be repeated
     #[arg(long = "fail-if", value_name = "CONDITION", value_parser = figures::condition)]
     conditions: Vec<Condition>,
     /// A row for each of HTTP/2, HTTP/1.1 over TLS and plain, of several servers
@@ -133,9 +133,7 @@ fn kinds() -> impl TypedValueParser<Value = Connect> {
 }
 
 fn field(text: &str) -> Result<(String, String), String> {
-    let (name, value) = text
-        .split_once(':')
-        .ok_or("it is written \"name: value\"")?;
+    let (name, value) = text.split_once(':').ok_or("expected \"name: value\"")?;
     Ok((name.trim().to_owned(), value.trim().to_owned()))
 }
 
@@ -406,11 +404,11 @@ mod tests {
     fn what_is_wrong_is_said() {
         for (line, why) in [
             ("--json", "required arguments were not provided"),
-            ("http://h --streams 0", "it is no number from 1 to 100000"),
-            ("http://h --rate=-1", "it is no positive number"),
+            ("http://h --streams 0", "not a number from 1 to 100000"),
+            ("http://h --rate=-1", "not a positive number"),
             (
                 "http://h --fail-if p99",
-                "\"p99\" is no condition such as \"p99>50\"",
+                "invalid condition \"p99\", expected one such as \"p99>50\"",
             ),
             ("http://h --table --rate 5", "cannot be used with"),
             ("http://h --spdy-level 10", "10 is not in"),

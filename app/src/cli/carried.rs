@@ -33,7 +33,7 @@ pub(super) fn remark(words: &[impl AsRef<str>]) -> Option<String> {
     let mut addresses = word.filter_map(|word| word.split_once("://[")?.1.split_once(']'));
     addresses
         .next()
-        .map(|(ip, _)| format!("{CARRIES}: [{ip}] is not reached over it"))
+        .map(|(ip, _)| format!("{CARRIES}: [{ip}] cannot be reached over it"))
 }
 
 fn uncarried(authority: &str, ip: &str) -> String {
@@ -68,7 +68,7 @@ mod tests {
     #[test]
     fn a_command_with_an_address_of_ipv6_is_remarked() {
         let told = remark(&["curl", "-o", "x", "http://[::1]:80/"]);
-        assert!(told.is_some_and(|told| told.ends_with("[::1] is not reached over it")));
+        assert!(told.is_some_and(|told| told.ends_with("[::1] cannot be reached over it")));
         assert_eq!(remark(&["curl", "http://localhost/[x]", "[::1]"]), None);
     }
 }

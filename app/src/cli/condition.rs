@@ -111,7 +111,12 @@ impl Condition {
     /// # Errors
     /// It is none, or its figure is unknown.
     pub(super) fn parse(text: &str, known: &Vocabulary) -> Result<Self, String> {
-        let wrong = || format!("\"{text}\" is no condition such as \"{}\"", known.example());
+        let wrong = || {
+            format!(
+                "invalid condition \"{text}\", expected one such as \"{}\"",
+                known.example()
+            )
+        };
         let (written, comparison, limit) = Comparison::split(text).ok_or_else(wrong)?;
         let limit = decimal(limit.trim()).filter(|limit| limit.is_finite());
         let limit = limit.ok_or_else(wrong)?;
@@ -120,7 +125,12 @@ impl Condition {
         let figure = known.figure(warm.unwrap_or(written));
         Ok(Self {
             written: written.to_owned(),
-            figure: figure.ok_or_else(|| format!("\"{written}\" is none of {}", known.list()))?,
+            figure: figure.ok_or_else(|| {
+                format!(
+                    "unknown figure \"{written}\", expected one of {}",
+                    known.list()
+                )
+            })?,
             is_warm: warm.is_some(),
             comparison,
             limit,
@@ -175,10 +185,10 @@ impl Vocabulary {
             all.push("percentiles such as p95");
         }
         if self.statuses {
-            all.push("status.404, status.5xx and their like");
+            all.push("status.404, status.5xx and so on");
         }
         if self.warm {
-            all.push("the same behind \"warm.\"");
+            all.push("the same with the prefix \"warm.\"");
         }
         all.join(", ")
     }
@@ -302,34 +312,34 @@ mod tests {
     #[test]
     fn what_is_no_condition_is_refused() {
         for (text, why) in [
-            ("", "is no condition such as \"p99>50\""),
-            ("p99", "is no condition"),
-            ("p99=5", "is no condition"),
-            ("p99>", "is no condition"),
-            ("p99>x", "is no condition"),
-            ("p99>-1", "is no condition"),
-            ("p99>+1", "is no condition"),
-            ("p99>nan", "is no condition"),
-            ("p99>inf", "is no condition"),
-            ("p99>>1", "is no condition"),
+            ("", "expected one such as \"p99>50\""),
+            ("p99", "invalid condition"),
+            ("p99=5", "invalid condition"),
+            ("p99>", "invalid condition"),
+            ("p99>x", "invalid condition"),
+            ("p99>-1", "invalid condition"),
+            ("p99>+1", "invalid condition"),
+            ("p99>nan", "invalid condition"),
+            ("p99>inf", "invalid condition"),
+            ("p99>>1", "invalid condition"),
             (
                 "p99=>1",
-                "\"p99=\" is none of rate, load, percentiles such as p95, status.404",
+                "unknown figure \"p99=\", expected one of rate, load, percentiles such as p95, status.404",
             ),
-            ("p0>1", "is none of"),
-            ("p100>1", "is none of"),
-            ("p-1>1", "is none of"),
-            ("p>1", "is none of"),
-            ("pnan>1", "is none of"),
-            ("status.99>1", "is none of"),
-            ("status.1000>1", "is none of"),
-            ("status.0xx>1", "is none of"),
-            ("status.10xx>1", "is none of"),
-            ("status.+404>1", "is none of"),
-            ("status.xx>1", "is none of"),
-            ("status>1", "is none of"),
-            ("warm.warm.load>1", "is none of"),
-            ("lod>1", "is none of"),
+            ("p0>1", "expected one of"),
+            ("p100>1", "expected one of"),
+            ("p-1>1", "expected one of"),
+            ("p>1", "expected one of"),
+            ("pnan>1", "expected one of"),
+            ("status.99>1", "expected one of"),
+            ("status.1000>1", "expected one of"),
+            ("status.0xx>1", "expected one of"),
+            ("status.10xx>1", "expected one of"),
+            ("status.+404>1", "expected one of"),
+            ("status.xx>1", "expected one of"),
+            ("status>1", "expected one of"),
+            ("warm.warm.load>1", "expected one of"),
+            ("lod>1", "expected one of"),
         ] {
             let error = Condition::parse(text, &all()).expect_err(text);
             assert!(error.contains(why), "{text}: {error}");
@@ -340,7 +350,7 @@ mod tests {
         };
         for text in ["p99>1", "status.404>0", "warm.load>1"] {
             let error = Condition::parse(text, &few).expect_err(text);
-            assert!(error.ends_with("is none of load"), "{error}");
+            assert!(error.ends_with("expected one of load"), "{error}");
         }
     }
 

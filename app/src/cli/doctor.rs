@@ -28,26 +28,26 @@ use crate::stdout;
 use crate::terminal::fitted;
 use source::Source;
 
-/// find what delays the first byte of a server, and what mends it
+/// find the causes of a late first byte, and fixes
 ///
-/// Examines a server with a few hundred requests and reports what costs the first byte, the most costly first, each with what
-/// proves it, the directive that mends it and the command that tests it again. Files that are written below --docroot are
+/// Examines a server with a few hundred requests and reports the causes of a late first byte, the most costly first. Each
+/// finding has its evidence, the directive that fixes it and the command to test it again. Files written below --docroot are
 /// removed at the end. docs/doctor.md explains the findings.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// The page to examine
     #[arg(value_name = "URL", value_parser = Url::parse, required_unless_present = "file")]
     url: Option<Url>,
-    /// Judge a capture of packets instead: pcap or pcapng, made anywhere between client and server
+    /// Analyze a packet capture instead: pcap or pcapng, from any point between client and server
     #[arg(long, value_name = "FILE", group = "file", conflicts_with = "url")]
     pcap: Option<PathBuf>,
     /// The keys of the capture's connections, as browsers and curl write them (SSLKEYLOGFILE)
     #[arg(long, value_name = "FILE", requires = "pcap", conflicts_with_all = ["url", "har", "conf"])]
     keylog: Option<PathBuf>,
-    /// Judge a page instead: an archive of a browser or of the verb waterfall
+    /// Analyze a page instead: a HAR file of a browser or of the verb waterfall
     #[arg(long, value_name = "FILE", group = "file", conflicts_with = "url")]
     har: Option<PathBuf>,
-    /// Judge a configuration instead, without traffic
+    /// Analyze a configuration instead, without traffic
     #[arg(
         short = 'c',
         value_name = "filename",
@@ -55,7 +55,7 @@ pub(super) struct Options {
         conflicts_with = "url"
     )]
     conf: Option<PathBuf>,
-    /// Another URL of the same server, for its size; may be repeated
+    /// Another URL of the same server, with a response of another size; may be repeated
     #[arg(long = "url", value_name = "URL", value_parser = Url::parse)]
     more: Vec<Url>,
     /// A page of the same server whose application flushes its beginning early; may be repeated
@@ -67,21 +67,21 @@ pub(super) struct Options {
     /// The protocol; auto lets TLS choose of h2 and h1
     #[arg(long, value_name = "NAME", default_value = "auto", value_parser = protocols())]
     protocol: Spoken,
-    /// Certificates of authorities that are trusted, PEM (those of browsers)
+    /// Trusted CA certificates, PEM (those of browsers)
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     cacert: Option<PathBuf>,
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long, short = 'k')]
     insecure: bool,
     /// Change settings of this machine's kernel for a while, one after the other, to see what they cost, and restore them; needs
     /// root, and a target on this machine
     #[arg(long = "try", conflicts_with = "file")]
     tries: bool,
-    /// How many requests may be sent
+    /// Most requests to send
     #[arg(long = "max-requests", value_name = "N", default_value = "400",
           value_parser = |text: &str| whole::<u32>(text, 1..=u64::from(REQUESTS_MAX)))]
     requests_max: u32,
-    /// How long a connection or a response may take
+    /// Time limit of a connection or a response
     #[arg(long = "timeout", value_name = "SECONDS", default_value = "30", value_parser = positive)]
     timeout_s: f64,
     /// End with status 2 if there is a finding of this level or above
@@ -232,7 +232,7 @@ mod tests {
         for (line, why) in [
             ("http://h/ --url http://i/", "another server"),
             ("http://h/ --flush https://h/", "another server"),
-            ("http://h/ --docroot /no/such/directory", "no directory"),
+            ("http://h/ --docroot /no/such/directory", "not a directory"),
         ] {
             let options: Options = parsed(line).expect("clap takes it");
             let error = Source::of(&options).expect_err(line);

@@ -49,7 +49,7 @@ pub(super) struct Options {
     /// The client, with or without a port, or unix: (127.0.0.1)
     #[arg(long, value_name = "ADDRESS", value_parser = peer)]
     from: Option<Peer>,
-    /// The address that the request is sent to, with or without a port (that of the URL)
+    /// The address of the server, with or without a port (from the URL)
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     to: Option<(IpAddr, Option<u16>)>,
     /// Print settings at their default, too
@@ -76,7 +76,7 @@ impl Options {
 fn method(text: &str) -> Result<String, String> {
     match is_token(text.as_bytes()) {
         true => Ok(text.to_owned()),
-        false => Err("it is no method".to_owned()),
+        false => Err("not a method".to_owned()),
     }
 }
 
@@ -93,17 +93,17 @@ fn address(text: &str) -> Result<(IpAddr, Option<u16>), String> {
         .ok()
         .filter(|addr| addr.port() != 0);
     let parts = addr.map(|addr| (addr.ip(), Some(addr.port())));
-    parts.ok_or_else(|| "it is no address".to_owned())
+    parts.ok_or_else(|| "not an address".to_owned())
 }
 
 /// A field is a name, a colon and a value, and one line.
 fn checked_field(field: &str) -> Result<String, String> {
     let name = field.split_once(':').map(|(name, _)| name);
     if !name.is_some_and(|name| is_token(name.as_bytes())) {
-        return Err("it is written \"Name: value\"".to_owned());
+        return Err("expected \"Name: value\"".to_owned());
     }
     if field.contains(['\r', '\n', '\0']) {
-        return Err("a field is one line".to_owned());
+        return Err("a field must be one line".to_owned());
     }
     Ok(field.to_owned())
 }
@@ -135,7 +135,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
         return fail(NAME, "the configuration serves no HTTP");
     };
     if supervisor::take_on_user(&cycle.main, &console).is_err() {
-        return fail(NAME, "files cannot be looked at as the worker would");
+        return fail(NAME, "cannot access files with the rights of the worker");
     }
     let asked = ExplainRequest {
         url: &options.url,
@@ -224,10 +224,10 @@ mod tests {
                 "http://a/ --from",
                 "a value is required for '--from <ADDRESS>'",
             ),
-            ("http://a/ --from localhost", "it is no address of a client"),
-            ("http://a/ --to x", "it is no address"),
-            ("http://a/ --method A,B", "it is no method"),
-            ("http://a/ -H a,b:c", "it is written \"Name: value\""),
+            ("http://a/ --from localhost", "not an address of a client"),
+            ("http://a/ --to x", "not an address"),
+            ("http://a/ --method A,B", "not a method"),
+            ("http://a/ -H a,b:c", "expected \"Name: value\""),
         ] {
             let told = parsed::<Options>(line)
                 .map(|_| ())
@@ -236,7 +236,7 @@ mod tests {
         }
         assert_eq!(
             checked_field("a: c\r\nb: d"),
-            Err("a field is one line".to_owned())
+            Err("a field must be one line".to_owned())
         );
     }
 }

@@ -15,39 +15,39 @@ use crate::stdout;
 
 /// copy a static site, with hashes in names and compressed copies
 ///
-/// Copies the tree of a static site. Files that pages refer to get a name with the hash of their content, references to them
-/// are rewritten, compressed copies are written beside what is worth it, and a manifest lists what became of each file. A second
-/// run writes only what has changed; the new tree takes the place of the old one as a whole.
+/// Copies the tree of a static site. Files referenced by pages get a name with the hash of their content, and references are
+/// rewritten. Compressed copies are written if they save enough, and a manifest lists all files. A second run writes only
+/// changes; the new tree replaces the old one at once.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// The tree
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// Where the frozen tree goes
+    /// Directory of the frozen tree
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Where the manifest goes (beside the frozen tree, with .manifest.json after its name)
+    /// File of the manifest (beside the frozen tree, with .manifest.json after its name)
     #[arg(long, value_name = "FILE")]
     manifest: Option<PathBuf>,
     /// Files that keep their names; may be repeated
     #[arg(long, value_name = "GLOB")]
     keep: Vec<String>,
-    /// Files that are left out; may be repeated
+    /// Files to leave out; may be repeated
     #[arg(long, value_name = "GLOB")]
     exclude: Vec<String>,
-    /// Where the tree will be found: https://host/path/ or /path/
+    /// URL of the tree: https://host/path/ or /path/
     #[arg(long, value_name = "URL", default_value = "/", value_parser = site)]
     site: Site,
-    /// Compressed copies to write, with commas between them, or none
+    /// Compressed copies to write, separated by commas, or none
     #[arg(long, value_name = "LIST", default_value = "br,zst,gz", value_delimiter = ',', value_parser = encodings())]
     encodings: Vec<Encoding>,
     /// Time for compressing
     #[arg(long, value_name = "LEVEL", default_value = "good", value_parser = efforts())]
     effort: Effort,
-    /// How many threads work (one for each processor)
+    /// Threads (one for each processor)
     #[arg(long, value_name = "N", value_parser = count::<THREADS_MAX>)]
     threads: Option<usize>,
-    /// Rename also what nothing refers to
+    /// Also rename files without references
     #[arg(long)]
     all: bool,
     /// Follow symbolic links that lead out of the tree
@@ -56,7 +56,7 @@ pub(super) struct Options {
     /// End with status 2 if a reference is broken, or blocked by a wrong digest
     #[arg(long)]
     strict: bool,
-    /// Report what keeps its name because a script names it
+    /// Report files that keep their names because a script names them
     #[arg(long)]
     verbose: bool,
 }
@@ -74,7 +74,7 @@ fn efforts() -> impl TypedValueParser<Value = Effort> {
 }
 
 fn site(text: &str) -> Result<Site, String> {
-    Site::parse(text).ok_or_else(|| "it is no site".to_owned())
+    Site::parse(text).ok_or_else(|| "not a URL or path of a site".to_owned())
 }
 
 impl Options {
@@ -145,12 +145,12 @@ mod tests {
             ("--out o", "<DIR>"),
             ("www", "--out <DIR>"),
             ("a b --out o", "unexpected argument 'b'"),
-            ("a --out o --threads 257", "it is no number from 1 to 256"),
+            ("a --out o --threads 257", "not a number from 1 to 256"),
             (
                 "a --out o --encodings=xz",
                 "[possible values: br, zst, gz, none]",
             ),
-            ("a --out o --site=docs", "it is no site"),
+            ("a --out o --site=docs", "not a URL or path of a site"),
             ("a --out o --all=1", "unexpected value '1' for '--all'"),
         ] {
             let told = parsed::<Options>(line)

@@ -48,8 +48,8 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     if !options.public && !options.listen.ip().is_loopback() {
         let address = options.listen;
         return Err(format!(
-            "{address} is no loopback address, so other machines could read the store: add --public to allow it, or use \
-             lab_dashboard in a location with access rules"
+            "{address} is not a loopback address, so other machines could read the store: add --public to allow \
+             it, or use lab_dashboard in a location with access rules"
         ));
     }
     let directory = Directory::new().map_err(|error| {

@@ -24,9 +24,9 @@ use crate::terminal::{broken, stdout_columns};
 
 /// warn of known traps in a configuration, for pipelines
 ///
-/// Reads a configuration and the files it includes, and warns of known traps. Nothing is loaded: directives that this server does
-/// not have are judged as well. A comment "# firstbyte: allow CODE" in the configuration silences the directives of its line, or
-/// the next directive. docs/lint.md explains the codes.
+/// Reads a configuration and the files it includes, and warns of known traps. Nothing is loaded: directives that are not
+/// supported are checked as well. A comment "# firstbyte: allow CODE" in the configuration silences the directives of its line,
+/// or the next directive. docs/lint.md explains the codes.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// Configuration file; relative to the prefix, or without -p to the current directory
@@ -44,13 +44,13 @@ pub(super) struct Options {
     /// Print SARIF 2.1.0, which code hosts read; paths are relative to the current directory
     #[arg(long)]
     sarif: bool,
-    /// The least level of a warning that makes the exit status 2
+    /// End with status 2 if there is a warning of this level or above
     #[arg(long, value_name = "LEVEL", default_value = "warn", value_parser = levels())]
     fail_on: FailOn<Level>,
-    /// Codes to warn of, with commas between them; may be repeated
+    /// Codes to report, separated by commas; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes(), hide_possible_values = true, conflicts_with = "ignore")]
     only: Vec<String>,
-    /// Codes not to warn of, with commas between them; may be repeated
+    /// Codes to leave out, separated by commas; may be repeated
     #[arg(long, value_name = "CODE", value_delimiter = ',', value_parser = codes(), hide_possible_values = true)]
     ignore: Vec<String>,
 }

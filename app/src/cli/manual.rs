@@ -119,11 +119,11 @@ pub(crate) const MANUALS: [Manual; 11] = [
             ),
             (
                 "firstbyte doctor -c /etc/nginx/nginx.conf --fail-on warn",
-                "judge a configuration; status 2 from warnings on",
+                "analyze a configuration; status 2 from warnings on",
             ),
             (
                 "firstbyte doctor --pcap trace.pcap --keylog trace.keys --json",
-                "judge a capture of packets",
+                "analyze a packet capture",
             ),
         ],
         see_also: &[
@@ -196,11 +196,11 @@ pub(crate) const MANUALS: [Manual; 11] = [
             ("0", "the frozen tree is complete"),
             (
                 "1",
-                "the command line is wrong, or a file cannot be read or written; the tree before is kept",
+                "the command line is wrong, or a file cannot be read or written; the previous tree is kept",
             ),
             (
                 "2",
-                "with --strict: a reference is broken or blocked; the tree is written all the same",
+                "with --strict: a reference is broken or blocked; the tree is still written",
             ),
         ],
         examples: &[
@@ -287,7 +287,7 @@ pub(crate) const MANUALS: [Manual; 11] = [
             ),
             (
                 "firstbyte map --follow access.log --svg map.svg",
-                "a map that is drawn anew every 5 seconds",
+                "a map that is redrawn every 5 seconds",
             ),
         ],
         see_also: &[
@@ -309,13 +309,13 @@ pub(crate) const MANUALS: [Manual; 11] = [
             ("127", "there is no such command"),
             (
                 "other",
-                "that of the command; 128 and the number of the signal that ended it",
+                "the status of the command; 128 plus the number of the signal that ended it",
             ),
         ],
         examples: &[
             (
                 "firstbyte via 50ms,20mbit -- curl -o /dev/null http://127.0.0.1:8080/",
-                "a request that takes 50 ms to and fro",
+                "a request over a round trip of 50 ms",
             ),
             (
                 "firstbyte via 100ms,loss=1% --server 'python3 -m http.server 80' -- curl http://server.via/",

@@ -40,7 +40,7 @@ pub(super) struct Options {
     /// Access logs, plain or compressed by gzip or zstd; - is standard input
     #[arg(value_name = "LOG", required_unless_present = "store")]
     logs: Vec<PathBuf>,
-    /// Read a store, sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE, in the place of logs
+    /// Read a store, sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE, instead of logs
     #[arg(long, value_name = "URL", conflicts_with_all = OF_LOGS)]
     store: Option<String>,
     /// User of ClickHouse
@@ -55,10 +55,10 @@ pub(super) struct Options {
     /// Connections of this many days until now
     #[arg(long, value_name = "N", default_value_t = DAYS, conflicts_with = "logs", value_parser = |text: &str| whole::<u64>(text, 1..=DAYS_MAX))]
     days: u64,
-    /// Connections of this protocol alone, such as HTTP/2.0
+    /// Only connections of this protocol, such as HTTP/2.0
     #[arg(long, value_name = "NAME", conflicts_with = "logs")]
     protocol: Option<String>,
-    /// Connections of this server alone
+    /// Only connections of this server
     #[arg(long, value_name = "NAME", conflicts_with = "logs")]
     server: Option<String>,
     /// The format of the logs: its text, its name in the configuration, or one of the names below (detected)
@@ -70,7 +70,7 @@ pub(super) struct Options {
     /// The variable with the client's address; of a list, the last public address counts
     #[arg(long, value_name = "FIELD", default_value = "$remote_addr", value_parser = Field::of_name)]
     client: Field,
-    /// Wait for further lines, also of rotated logs, and report every 5 seconds, until a signal comes
+    /// Wait for more lines, also of rotated logs, and report every 5 seconds, until a signal
     #[arg(long)]
     follow: bool,
     /// Threads that parse (one for each processor)
@@ -79,7 +79,7 @@ pub(super) struct Options {
     /// A database of countries: MMDB, or a list of Tor (those of Debian's tor-geoipdb); may be repeated
     #[arg(long = "geoip", value_name = "FILE")]
     databases: Vec<String>,
-    /// Least number of samples of a country with a colour
+    /// Least number of samples to color a country
     #[arg(long, value_name = "N", default_value_t = MIN_SAMPLES, value_parser = |text: &str| whole::<u64>(text, 1..=u64::MAX))]
     min_samples: u64,
     /// Print JSON, or write it to a file
@@ -225,7 +225,7 @@ fn places(files: &[String]) -> Result<Places, String> {
     let opened = Places::open(files, |file| std::fs::read(file));
     opened.map_err(|error| match error {
         PlacesError::NotInstalled => format!(
-            "no database of countries: install {package} (apt-get install {package}) or name a file by --geoip",
+            "no country database: install {package} (apt-get install {package}) or set a file by --geoip",
             package = geoip::DEBIAN_PACKAGE
         ),
         error => error.to_string(),
@@ -307,8 +307,8 @@ mod tests {
     fn wrong_options_are_refused() {
         for (line, why) in [
             ("", "LOG"),
-            ("a --threads 0", "it is no number from 1 to 256"),
-            ("a --threads 257", "it is no number from 1 to 256"),
+            ("a --threads 0", "not a number from 1 to 256"),
+            ("a --threads 257", "not a number from 1 to 256"),
             ("a --min-samples 0", "0 is not in"),
             ("a --store sqlite:b", "cannot be used with"),
             ("--store sqlite:b --follow", "cannot be used with"),

@@ -34,7 +34,7 @@ pub(super) fn trust(cacert: Option<&Path>, insecure: bool) -> Result<Trust, Stri
 /// It is none.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number = decimal(text).filter(|n| n.is_finite() && *n > 0.0);
-    number.ok_or_else(|| "it is no positive number".to_owned())
+    number.ok_or_else(|| "not a positive number".to_owned())
 }
 
 /// A whole number from 1 to `MOST`, for options.
@@ -43,7 +43,7 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
 /// It is none.
 pub(super) fn count<const MOST: usize>(text: &str) -> Result<usize, String> {
     let number = parse_decimal(text.as_bytes()).filter(|n| (1..=MOST).contains(n));
-    number.ok_or_else(|| format!("it is no number from 1 to {MOST}"))
+    number.ok_or_else(|| format!("not a number from 1 to {MOST}"))
 }
 
 /// A whole number of a range, for options.

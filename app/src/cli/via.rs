@@ -27,31 +27,31 @@ use crate::terminal::{broken, stderr_columns};
 
 /// run a command behind a link with delay, rate, loss and jitter
 ///
-/// Runs a command behind a link. What it connects to on this machine, by an address of it or by localhost and a port below
-/// 32768, is reached over the link; with --server, what those commands listen on. The status is the command's. What the
-/// link did is printed on standard error at the end.
+/// Runs a command behind a link. Servers of this machine are reached over the link, by an address of the machine or by
+/// localhost and a port below 32768; with --server, the servers of these commands. The status is that of the command. A report
+/// about the link is printed on standard error at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SPEC)]
 pub(super) struct Options {
     /// The link: a round-trip time such as 50ms, then more, separated by commas
     #[arg(value_name = "SPEC")]
     spec: Spec,
-    /// The command, behind "--"
+    /// The command, after "--"
     #[arg(value_name = "COMMAND", last = true, required = true)]
     client: Vec<OsString>,
-    /// A command for the shell that serves at the other end; may be repeated
+    /// A shell command that serves at the other end; may be repeated
     #[arg(long = "server", value_name = "COMMAND")]
     servers: Vec<OsString>,
-    /// A port of localhost from 32768 on that is reached over the link, too; may be repeated
+    /// A port of localhost, from 32768 on, that is also reached over the link; may be repeated
     #[arg(long = "port", value_name = "N", value_parser = |text: &str| whole::<u16>(text, 1..=u64::from(u16::MAX)))]
     ports: Vec<u16>,
-    /// Write packets there as they leave the link
+    /// Write packets to FILE as they leave the link
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
-    /// Write there as JSON what the link did
+    /// Write the report to FILE as JSON
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
-    /// Print nothing of the link at the end
+    /// Print no report at the end
     #[arg(long)]
     quiet: bool,
 }
@@ -170,17 +170,17 @@ const SERVERS_MAX: usize = 64;
 const PORTS_MAX: usize = 63;
 
 const SPEC: &str = "\
-SPEC is the time of a round trip, then more in any order, separated by commas:
-  50ms             : the round trip; each way has half of it
-  20mbit           : the rate each way; or up=5mbit and down=50mbit
-  queue=100        : how many packets may wait before a rate (default: 100)
-  loss=0.1%        : how many packets are lost, each way
-  jitter=2ms       : how much a round trip may differ, either way
-  reorder          : jitter lets packets overtake each other
-  delack=200ms     : how long each end keeps acknowledgements that can leave with data
-  seed=7           : the seed of loss and jitter (default: another one each time)
-  mtu=1500         : the largest packet, with its IP header
-  pcap=FILE        : write packets there as they leave the link";
+SPEC is the round-trip time, then options in any order, separated by commas:
+  50ms             : round-trip time; half of it in each direction
+  20mbit           : rate in each direction; or up=5mbit and down=50mbit
+  queue=100        : packets that may wait for the rate (default: 100)
+  loss=0.1%        : share of lost packets in each direction
+  jitter=2ms       : largest deviation of the round-trip time, up or down
+  reorder          : allow jitter to reorder packets
+  delack=200ms     : longest delay of acknowledgements at each end
+  seed=7           : seed of loss and jitter (default: random)
+  mtu=1500         : largest packet in bytes, with its IP header
+  pcap=FILE        : write packets to FILE as they leave the link";
 
 #[cfg(test)]
 mod tests {

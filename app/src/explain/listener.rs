@@ -33,7 +33,7 @@ pub(super) fn choose(
             None => (*ip, *port),
         },
         Endpoint::Unix(_) if to.is_some() => {
-            return Err("--to is for URLs with a host: this one names a socket".to_owned());
+            return Err("--to needs a URL with a host, not a socket".to_owned());
         }
         Endpoint::Unix(path) => {
             let same = |port: &Port| port.listen.addr == ListenAddr::Unix(path.clone());

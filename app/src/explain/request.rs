@@ -75,7 +75,7 @@ pub(super) fn run(
     let mut engine = h1::Conn::new(Rc::clone(&config.h1[taken.port]));
     engine.receive(text(asked).as_bytes());
     let Some(Received::Head(mut head)) = engine.event() else {
-        return Err("the request has no end of its head".to_owned());
+        return Err("the head of the request is incomplete".to_owned());
     };
     let client = client(asked, config, taken);
     let unix_ms = SystemTime::now()

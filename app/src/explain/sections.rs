@@ -58,7 +58,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         Some(NameMatch::Exact) => ("exact", format!("its name is \"{text}\"")),
         Some(NameMatch::Head(_) | NameMatch::Tail(_)) => (
             "wildcard",
-            format!("its wildcard \"{text}\" is the longest that fits"),
+            format!("its wildcard \"{text}\" is the longest match"),
         ),
         Some(NameMatch::Regex(_)) => ("regex", format!("its expression \"~{text}\" matches")),
         Some(NameMatch::Default) => ("default", default_reason(run, &host, teller)),
@@ -110,8 +110,8 @@ pub(super) fn answer_of(run: &Run, steps: &[Step]) -> Answer {
     answer.reason = match x.progress.state {
         State::Responding => String::new(),
         State::Aborted => format!("the connection is closed ({})", x.reply.status),
-        _ if run.passed.is_asked() => "the server behind is not asked".to_owned(),
-        _ => "the request waits for what is not asked here".to_owned(),
+        _ if run.passed.is_asked() => "the upstream server is not contacted".to_owned(),
+        _ => "the request waits for a service that is not contacted".to_owned(),
     };
     if x.progress.state != State::Responding {
         return answer;

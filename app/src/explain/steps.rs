@@ -144,7 +144,7 @@ impl Teller<'_> {
     fn location_found(&self, id: usize) -> Step {
         let Location { text, at } = self.level(id);
         let text = match self.http.locations[id].kind {
-            LocationKind::Block => format!("none; what the {text} itself says holds"),
+            LocationKind::Block => format!("none; the settings of the {text} apply"),
             _ => text,
         };
         Step {

@@ -21,9 +21,7 @@ pub(crate) fn render(report: &Report, columns: Option<usize>) -> String {
     rows.push(&format!("listener  {}", listener.address), &listener.at);
     if !listener.others.is_empty() {
         let others = listener.others.join(", ");
-        rows.plain(&format!(
-            "          or {others}: --to says which the name leads to"
-        ));
+        rows.plain(&format!("          or {others}: choose by --to"));
     }
     if let Some(handshake) = &report.handshake {
         let asked = handshake.name.as_deref().unwrap_or("no name");
@@ -69,7 +67,7 @@ fn passed_on(rows: &mut Rows, passed: &Passed) {
         (Some(server), _) => format!("passed    to {server}"),
         (None, name) => {
             let name = name.as_deref().unwrap_or_default();
-            format!("passed    to an address of {name}, which is not asked for")
+            format!("passed    to an address of {name}, which is not resolved")
         }
     };
     if let Some(group) = &passed.group {

@@ -38,7 +38,7 @@ impl Url {
         let is_socket = rest.starts_with("unix:");
         if is_socket && !rest.starts_with("unix:/") {
             return Err(format!(
-                "\"{text}\" is no URL: the path of a socket is absolute: http://unix:/path:/uri"
+                "invalid URL \"{text}\": the path of a socket must be absolute: http://unix:/path:/uri"
             ));
         }
         let url = lab::client::Url::parse(text)?;

@@ -71,6 +71,6 @@ pub(super) const TABLE: [(&str, &str); 8] = [
     ("130", "SIGINT, SIGTERM or SIGHUP ended the measurement"),
     (
         "other",
-        "that of the command; 128 and the number of the signal that ended it",
+        "the status of the command; 128 plus the number of the signal that ended it",
     ),
 ];

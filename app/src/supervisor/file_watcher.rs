@@ -161,7 +161,7 @@ impl FileWatcher {
 }
 
 fn report(why: &str, console: &Console) {
-    let text = format_args!("{why}, what was read before stays in use");
+    let text = format_args!("{why}, the previous content stays in use");
     console.report(Level::Error, text);
 }
 

@@ -85,7 +85,7 @@ impl Inheritance {
         if !listens {
             // A socket for datagrams, which nginx may have: nothing here listens on one.
             return console.notice(format_args!(
-                "the inherited socket #{number} ({addr}) takes no connections, closed"
+                "the inherited socket #{number} ({addr}) is not listening, closed"
             ));
         }
         let known = self.listeners.iter_mut();

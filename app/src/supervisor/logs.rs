@@ -179,7 +179,7 @@ fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<()
         console.report(
             Level::Warn,
             format_args!(
-                "\"{shown}\" is reached by a link of another user or has a second name: user {uid} does not get it"
+                "\"{shown}\" has a link by another user or a second name: not given to user {uid}"
             ),
         );
         return Ok(());

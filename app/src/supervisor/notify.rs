@@ -59,7 +59,7 @@ impl Notify {
     /// A reload has failed: the configuration before it serves on.
     pub(super) fn refused(&mut self, console: &Console) {
         self.settle(
-            "serving the configuration before the last reload, which was refused",
+            "last reload refused, serving the previous configuration",
             console,
         );
     }
@@ -118,7 +118,7 @@ impl Notify {
         if let Some(Err(error)) = manager.map(|manager| manager.tell(lines)) {
             console.failed(
                 Level::Warn,
-                format_args!("telling the service manager"),
+                format_args!("notifying the service manager"),
                 &error,
             );
         }

@@ -222,7 +222,7 @@ impl Supervisor {
         for (path, ..) in news {
             let shown = Printable::path(path);
             self.console
-                .notice(format_args!("\"{shown}\" has changed and is taken up"));
+                .notice(format_args!("\"{shown}\" has changed and is reloaded"));
         }
         Some(ReloadStep::Adopt(Box::new(next)))
     }
@@ -311,9 +311,8 @@ impl Supervisor {
         if let Some(pending) = self.pending_reload.take()
             && let ReloadWait::Address(next, _) = pending.wait
         {
-            self.console.notice(format_args!(
-                "reconfiguring is given up, another signal came first"
-            ));
+            self.console
+                .notice(format_args!("reconfiguring is canceled by another signal"));
             self.remove_unneeded(&next.listeners);
         }
     }

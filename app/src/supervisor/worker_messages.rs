@@ -108,7 +108,7 @@ impl Supervisor {
             FromWorker::Panicked { count } => {
                 self.console.report(
                     Level::Crit,
-                    format_args!("{count} connections were lost to internal errors"),
+                    format_args!("{count} connections were closed by internal errors"),
                 );
                 self.current.logs.save_memory_logs(&self.console);
             }

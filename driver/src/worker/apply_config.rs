@@ -152,7 +152,7 @@ impl Worker {
             }
             let address = port.listen.key();
             let fds = self.listeners.get(&address);
-            let fds = fds.ok_or_else(|| format!("no socket came for {address}"))?;
+            let fds = fds.ok_or_else(|| format!("no socket received for {address}"))?;
             Ok(Some(Arc::clone(&fds[thread % fds.len()])))
         };
         http.ports.iter().map(listener).collect()

@@ -121,7 +121,7 @@ impl StoreUrl {
             return Err("the URL has an invalid host");
         }
         if !is_database(database) {
-            return Err("the URL has an invalid name of a database");
+            return Err("the URL has an invalid database name");
         }
         Ok(Self {
             is_tls,
@@ -256,11 +256,11 @@ mod tests {
             ("http://u:p@a/b", "no user"),
             ("http://a/b@c", "no user"),
             ("http://a", "no database"),
-            ("http://a/", "name of a database"),
-            ("http://a/9b", "name of a database"),
-            ("http://a/b/c", "name of a database"),
-            ("http://a/b?c", "name of a database"),
-            ("http://a/b-c", "name of a database"),
+            ("http://a/", "database name"),
+            ("http://a/9b", "database name"),
+            ("http://a/b/c", "database name"),
+            ("http://a/b?c", "database name"),
+            ("http://a/b-c", "database name"),
             ("http:///b", "invalid host"),
             ("http://:8123/b", "invalid host"),
             ("http://a b/c", "invalid host"),

@@ -52,7 +52,7 @@ pub fn name_servers(cx: &mut dyn ConfigContext, d: &Directive) -> Result<NameSer
             Some(("ipv4", value)) => read.ipv4 = on_or_off(value)?,
             Some(("ipv6", value)) => read.ipv6 = on_or_off(value)?,
             Some(("status_zone", _)) => {
-                let text = "the \"status_zone\" parameter needs statistics of resolvers, which are not built";
+                let text = "the \"status_zone\" parameter is not built yet";
                 return Err(ConfError::word(d, word, text));
             }
             _ => {

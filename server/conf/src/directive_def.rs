@@ -290,7 +290,7 @@ fn apply<B: Builder>(builder: &mut B, d: &Directive, context: Contexts) -> Resul
             .iter()
             .fold(Contexts::NONE, |all, row| all | row.contexts);
         return Err(ConfError::directive(d, "is not allowed here")
-            .with_hint(format!("its place is in: {allowed}")));
+            .with_hint(format!("it is allowed in: {allowed}")));
     };
     check_form(builder, d, row.block, row.arity, row.syntax)?;
     builder.applying(d, row);

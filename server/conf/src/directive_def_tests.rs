@@ -142,7 +142,7 @@ fn the_row_of_a_name_is_chosen_by_context() {
 fn a_name_without_a_row_for_the_context_is_not_allowed() {
     let error = walked("server a;", Contexts::LOCATION).expect_err("it has no such row");
     assert_eq!(error.message(), "\"server\" directive is not allowed here");
-    assert_eq!(error.hint(), Some("its place is in: http, upstream"));
+    assert_eq!(error.hint(), Some("it is allowed in: http, upstream"));
 }
 
 #[test]

@@ -120,7 +120,7 @@ const REQUEST: &[Variable] = variables! {
         let id = *x.vars.request_id.get_or_insert_with(random_id);
         id.iter().all(|b| put(o, format!("{b:02x}").as_bytes()))
     };
-    "request_body": "request body, where a handler read it into memory"
+    "request_body": "request body, if it was read into memory"
         => |x, _, _, o| put_opt(o, x.body_bytes().filter(|body| !body.is_empty()));
     "request_body_file": "file with the request body" => |x, _, _, o| put_opt(o, x.body_file().map(|file| &*file.path));
     "remote_user": "user of Basic authentication" => |x, _, _, o| match basic_user(x) {
@@ -197,7 +197,7 @@ const CONNECTION: &[Variable] = variables! {
     "msec": "time in seconds with milliseconds" => |_, cx, _, o| put_seconds(o, cx.clock.unix_ms);
     "hostname": "name of the machine" => |_, cx, _, o| put(o, &cx.env.hostname);
     "pid": "process ID of the worker" => |_, cx, _, o| put_number(o, u64::from(cx.env.pid));
-    "nginx_version": "version of nginx whose configuration is understood"
+    "nginx_version": "version of nginx whose configuration is supported"
         => |_, _, _, o| put(o, NGINX_VERSION.as_bytes());
 };
 

@@ -160,7 +160,10 @@ fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> 
     if climbs(&path[segment..]) || memchr::memchr(0, &path).is_some() {
         x.log(
             Level::Error,
-            format_args!("the path \"{}\" leaves its directory", Printable(&path)),
+            format_args!(
+                "the path \"{}\" is outside of its directory",
+                Printable(&path)
+            ),
         );
         return Err(404);
     }

@@ -130,7 +130,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
             x.log(Level::Error, text);
         }
         Verdict::Unknown => {
-            let text = format_args!("user \"{user}\": unknown form of password in the file");
+            let text = format_args!("user \"{user}\": unknown password format in the file");
             x.log(Level::Error, text);
         }
         Verdict::Nobody => {

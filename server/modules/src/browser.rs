@@ -22,9 +22,9 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     settings: &[<BrowserLoc as server_http::settings_set::Conf>::def],
     defaults: variables! {
-        "modern_browser": "what modern_browser_value says, if the browser is a modern one"
+        "modern_browser": "value of modern_browser_value if the browser is modern"
             => |x, _, _, out| show(x, out, Age::Modern);
-        "ancient_browser": "what ancient_browser_value says, if the browser is an ancient one"
+        "ancient_browser": "value of ancient_browser_value if the browser is ancient"
             => |x, _, _, out| show(x, out, Age::Ancient);
         "msie": "1 if the browser is Internet Explorer" => |x, _, _, out| {
             let agent = x.head.field(FieldId::UserAgent);

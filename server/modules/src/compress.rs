@@ -52,10 +52,10 @@ pub(crate) const MODULE: Module = Module {
         <CompressLoc as server_http::settings_set::Conf>::def,
     ],
     variables: variables! {
-        "gzip_ratio": "how many times smaller gzip made the body" => |x, _, _, out| ratio::show(x, Coding::Gzip, out);
-        "brotli_ratio": "how many times smaller Brotli made the body"
+        "gzip_ratio": "compression ratio of gzip" => |x, _, _, out| ratio::show(x, Coding::Gzip, out);
+        "brotli_ratio": "compression ratio of Brotli"
             => |x, _, _, out| ratio::show(x, Coding::Brotli, out);
-        "zstd_ratio": "how many times smaller Zstandard made the body"
+        "zstd_ratio": "compression ratio of Zstandard"
             => |x, _, _, out| ratio::show(x, Coding::Zstd, out);
     },
     header_stage: Some(stage),

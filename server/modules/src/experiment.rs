@@ -36,7 +36,8 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN, ROWS],
     settings: &[<ExperimentMain as Conf>::def],
     variables: variables! {
-        "experiment_": "arm of the request's user in the experiment by this name; with `_host` behind the name: the host for static files"
+        "experiment_": "arm of the user in the experiment of this name; with the suffix `_host`: the host for \
+                        static files"
             => |x, cx, suffix, out| assign::show(x, cx, suffix, out);
     },
     header_stage: Some(stage::run),

@@ -73,7 +73,7 @@ const VARIABLES: &[Variable] = variables! {
     "first_byte_acked_time":
         "time from the end of the request head until the first byte was acknowledged, of a sampled response, seconds"
         => |x, _, _, o| put_us(o, x.sampled.acked_us);
-    "first_byte_stall": "why the first byte of a sampled response was acknowledged late; empty where it was not"
+    "first_byte_stall": "why the first byte of a sampled response was acknowledged late, else empty"
         => |x, _, _, o| {
             let stall = x.sampled.stall;
             o.extend_from_slice(stall.flatten().map_or("", Stall::as_str).as_bytes());

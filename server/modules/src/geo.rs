@@ -133,7 +133,7 @@ impl Draft {
     /// Where a value stands; equal ones are kept once.
     fn value(&mut self, line: &Directive, text: &[u8]) -> Result<u32, ConfError> {
         let value = u32::try_from(self.values.add(text));
-        value.map_err(|_| ConfError::at(line, "the values of \"geo\" have more than 4 GiB"))
+        value.map_err(|_| ConfError::at(line, "the values of \"geo\" exceed 4 GiB"))
     }
 
     fn shown(&self, value: u32) -> String {

@@ -83,8 +83,7 @@ fn lab_dashboard(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> 
     let draft = b.draft(location);
     let is_prefix = matches!(draft.kind, LocationKind::Prefix | LocationKind::PrefixOnly);
     if !is_prefix || !draft.name.ends_with(b"/") {
-        let text =
-            "needs a location with a prefix that ends in \"/\": links of its pages are relative";
+        let text = "needs a prefix location that ends with \"/\": its pages have relative links";
         return Err(ConfError::directive(d, text));
     }
     let prefix: Arc<[u8]> = draft.name.as_slice().into();

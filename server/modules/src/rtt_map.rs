@@ -213,7 +213,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     if !records && experiments.is_empty() && dashboard.is_none() {
         b.warn(ConfError::directive(
             &at,
-            "has no effect without \"rtt_map on\"",
+            "has no effect without \"rtt_map on\", \"experiment\" or \"lab_dashboard\"",
         ));
         return Ok(());
     }

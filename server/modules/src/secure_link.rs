@@ -26,9 +26,10 @@ pub(crate) const MODULE: Module = Module {
     settings: &[<SecureLinkLoc as server_http::settings_set::Conf>::def],
     variables: variables! {
         "secure_link":
-            "1 for a good link, 0 for one that has expired, empty for any other; by secret the protected part"
+            "1 for a valid link, 0 for an expired one, else empty; with secure_link_secret the protected part of \
+             the URI"
             => |x, cx, _, out| append(&looked_at(x, cx).value, out);
-        "secure_link_expires": "when the link expires, once $secure_link has been used"
+        "secure_link_expires": "expiry of the link, set after $secure_link was evaluated"
             => |x, _, _, out| match x.extensions.get::<Link>() {
                 Some(link) => append(&link.expires, out),
                 None => false,

@@ -45,7 +45,7 @@ settings! {
 const VARIABLES: &[Variable] = variables! {
     "first_byte_time": "time from the end of the request head to the first byte given to the kernel, seconds"
         => |x, _, _, o| put_us(o, x.timings.since_head(x.timings.first_byte_us));
-    "request_wait_time": "time for which the request waited before work on it began, seconds"
+    "request_wait_time": "time that the request waited before it was processed, seconds"
         => |x, _, _, o| put_us(o, x.timings.since_head(x.timings.begun_us));
     "handshake_time": "time of the TLS handshake, from the client's first message to its last, seconds"
         => |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us));

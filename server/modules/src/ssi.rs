@@ -33,9 +33,9 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     settings: &[<SsiLoc as server_http::settings_set::Conf>::def],
     variables: variables! {
-        "date_local": "the local time, written as the SSI command config says"
+        "date_local": "the local time, in the format of the SSI command config"
             => |x, cx, _, out| put_date(x, cx, Some(utc_offset_s()), out);
-        "date_gmt": "the time in GMT, written as the SSI command config says"
+        "date_gmt": "the time in GMT, in the format of the SSI command config"
             => |x, cx, _, out| put_date(x, cx, None, out);
     },
     header_stage: Some(stage),

@@ -40,7 +40,7 @@ pub(crate) const MODULE: Module = Module {
             => |x, cx, _, out| show(x, out, Mode::V1, |x, conf| issue(x, cx, conf).set);
     },
     defaults: variables! {
-        RESET: "not empty and not \"0\": the client gets another identifier; \"log\": and that is logged"
+        RESET: "if not empty and not \"0\", the client gets a new identifier; \"log\" also logs it"
             => |_, _, _, _| true;
     },
     header_stage: Some(stage),

@@ -30,7 +30,10 @@ fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
     .into();
     assert_eq!(passed["request"], serde_json::json!(request));
     assert!(report["answer"]["status"].is_null());
-    assert_eq!(report["answer"]["reason"], "the server behind is not asked");
+    assert_eq!(
+        report["answer"]["reason"],
+        "the upstream server is not contacted"
+    );
     let report = explain_report(&server, &["http://localhost:%%PORT%%/by-name"]);
     assert_eq!(report["passed"]["name"], "nobody.invalid", "{report:#}");
     assert!(report["passed"]["server"].is_null());

@@ -61,7 +61,7 @@ fn a_destination_may_have_a_port() {
             "127.0.0.1:%%PORT2%%",
             "no server listens on 127.0.0.1:%%PORT2%%",
         ),
-        ("127.0.0.1:0", "it is no address"),
+        ("127.0.0.1:0", "not an address"),
     ] {
         let outcome = outcome(&server, &["--to", to, "http://a.test/"]);
         assert!(outcome.stderr.contains(&server.expand(why)), "{outcome:?}");

@@ -51,7 +51,7 @@ fn a_log_is_not_written_outside_of_its_directory() {
         server.wait_for_text("logs/a.log", "/log");
         assert!(!server.path(file).exists(), "{name}");
     }
-    server.wait_for_text("error.log", "leaves its directory");
+    server.wait_for_text("error.log", "is outside of its directory");
     server.get("/log?name=..");
     server.wait_for_text("logs/...log", "/log");
     // `..` is permitted in the configuration's own text.
@@ -81,5 +81,5 @@ fn a_user_file_outside_of_its_directory_is_not_read() {
     ] {
         assert_eq!(ask(name), 403, "{name}");
     }
-    server.wait_for_text("error.log", "leaves its directory");
+    server.wait_for_text("error.log", "is outside of its directory");
 }

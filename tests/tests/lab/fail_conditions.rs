@@ -94,7 +94,7 @@ fn a_page_has_budgets() {
         (&missing, "status.404>0", 2, "status.404 is 1, above 0"),
         (&missing, "status.4xx>1", 0, ""),
         (&page, "p99>1", 1, "is none of first_byte, first_paint"),
-        (&page, "load", 1, "is no condition such as \"load>500\""),
+        (&page, "load", 1, "expected one such as \"load>500\""),
     ] {
         let outcome = run(["waterfall", "--wire", url, "--fail-if", condition]);
         assert_ended(&outcome, code, told);
@@ -152,7 +152,7 @@ fn a_file_has_budgets() {
         );
     }
     let words = ["waterfall", "compare", &file, &file, "--fail-if", "load>1"];
-    assert_ended(&run(words), 1, "--fail-if is not for a comparison");
+    assert_ended(&run(words), 1, "--fail-if cannot be used in a comparison");
 }
 
 /// The configuration of the test has findings; their levels are read from the report.

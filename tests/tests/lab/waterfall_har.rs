@@ -393,9 +393,9 @@ fn words_that_contradict_each_other_are_refused() {
         (&["compare", "a", "b", "c"], "compare takes two HAR files"),
         (
             &["compare", "a", "b", "--har", "c"],
-            "--har is not written of a comparison",
+            "--har cannot be used in a comparison",
         ),
-        (&["a", "--any-host"], "--any-host is for a comparison"),
+        (&["a", "--any-host"], "--any-host is for comparisons only"),
         (&["a", "--wrong"], "unexpected argument '--wrong'"),
         (&["a", "--jsno"], "a similar argument exists: '--json'"),
     ] {

@@ -45,7 +45,7 @@ pub(super) fn capture(path: &Path, key_log: Option<&Path>) -> Result<Diagnosis, 
     diagnosis
         .measured
         .insert("connections".into(), connections.into());
-    conditions(&mut diagnosis, "a capture of packets", capture.notes);
+    conditions(&mut diagnosis, "a packet capture", capture.notes);
     Ok(diagnosis)
 }
 
@@ -70,7 +70,7 @@ pub(super) fn archive(path: &Path) -> Result<Diagnosis, String> {
         .insert("resources".into(), visit.resources.len().into());
     let mut notes = visit.notes.clone();
     if pages.len() > 1 {
-        notes.push(format!("the first of {} pages was judged", pages.len()));
+        notes.push(format!("the first of {} pages was analyzed", pages.len()));
     }
     conditions(&mut diagnosis, "a HAR file", notes);
     Ok(diagnosis)
@@ -135,7 +135,7 @@ pub(super) fn configuration(path: &Path) -> Option<Diagnosis> {
             Ok(None) => {}
             Err(why) => {
                 diagnosis.coverage.unjudged.push(at.display().to_string());
-                notes.push(format!("{} was not judged: {why}", at.display()));
+                notes.push(format!("{} was not analyzed: {why}", at.display()));
             }
         }
     }

@@ -44,7 +44,7 @@ impl Source {
             .as_ref()
             .filter(|directory| !directory.is_dir())
         {
-            return Err(format!("{} is no directory", directory.display()));
+            return Err(format!("{} is not a directory", directory.display()));
         }
         let mut plan = Plan::new(url.clone());
         plan.more.clone_from(&options.more);

@@ -92,7 +92,7 @@ fn percent(text: &str, from: f64, to: f64) -> Result<f64, String> {
         .filter(|share| *share > from && *share < to)
         .ok_or_else(|| {
             format!(
-                "it is no percentage above {}% and below {}%",
+                "not a percentage above {}% and below {}%",
                 from * 100.0,
                 to * 100.0
             )
@@ -101,11 +101,11 @@ fn percent(text: &str, from: f64, to: f64) -> Result<f64, String> {
 
 fn correlation(text: &str) -> Result<f64, String> {
     let number = decimal(text).filter(|number| (0.0..1.0).contains(number));
-    number.ok_or_else(|| "it is no number from 0 to below 1".to_owned())
+    number.ok_or_else(|| "not a number from 0 to below 1".to_owned())
 }
 
 fn metric(text: &str) -> Result<VisitMetric, String> {
-    VisitMetric::from_name(text).ok_or_else(|| "it is no metric such as load".to_owned())
+    VisitMetric::from_name(text).ok_or_else(|| "not a metric such as load".to_owned())
 }
 
 /// The answer, as `--json` prints it.
@@ -411,14 +411,11 @@ mod tests {
     fn wrong_options_are_refused() {
         for (line, why) in [
             ("", "--effect"),
-            (
-                "--effect 0.6",
-                "it is no percentage above 0% and below 1000%",
-            ),
-            ("--effect 0%", "it is no percentage"),
+            ("--effect 0.6", "not a percentage above 0% and below 1000%"),
+            ("--effect 0%", "not a percentage"),
             ("--effect -1%", "unexpected argument"),
-            ("--effect 1000%", "it is no percentage"),
-            ("--effect 1% --cv 0", "it is no positive number"),
+            ("--effect 1000%", "not a percentage"),
+            ("--effect 1% --cv 0", "not a positive number"),
             ("--effect 1% --cv 1 --log a", "cannot be used with"),
             ("--effect 1% --cv 1 --store sqlite:a", "cannot be used with"),
             (
@@ -427,12 +424,12 @@ mod tests {
             ),
             ("--effect 1% --experiment a", "--store <URL>"),
             ("--effect 1% --store a:b", "a store is"),
-            ("--effect 1% --store sqlite:a --metric x", "it is no metric"),
+            ("--effect 1% --store sqlite:a --metric x", "not a metric"),
             ("--effect 1% --store sqlite:/none/at/all", "/none/at/all"),
             ("--effect 1% --format combined", "--log <FILE>"),
             (
                 "--effect 1% --correlation 1",
-                "it is no number from 0 to below 1",
+                "not a number from 0 to below 1",
             ),
             ("--effect 1% --arms 1", "1 is not in 2..=1000"),
             ("--effect 1% --arms 1001", "1001 is not in"),
@@ -440,8 +437,8 @@ mod tests {
             ("--effect 1% --level 50%", "above 50% and below 100%"),
             ("--effect 1% --level 100%", "above 50% and below 100%"),
             ("--effect 1% --power 100%", "above 0% and below 100%"),
-            ("--effect 1% --users-per-day 0", "it is no positive number"),
-            ("--effect 1% --unit a-b", "it is no variable"),
+            ("--effect 1% --users-per-day 0", "not a positive number"),
+            ("--effect 1% --unit a-b", "no variable"),
         ] {
             let error = asked(line).expect_err(line);
             assert!(error.contains(why), "{line}: {error}");

@@ -101,13 +101,13 @@ fn print(options: &Options, report: &Report) -> Result<(), String> {
 }
 
 fn time(text: &str) -> Result<u64, String> {
-    parse_time(text).ok_or_else(|| "it is no time of UTC such as 2026-01-31T08:00".to_owned())
+    parse_time(text).ok_or_else(|| "not a UTC time such as 2026-01-31T08:00".to_owned())
 }
 
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').and_then(decimal);
     let number = number.filter(|percent| *percent > 0.0 && *percent <= EFFECT_MAX);
-    number.ok_or_else(|| format!("it is no percentage above 0% and up to {EFFECT_MAX}%"))
+    number.ok_or_else(|| format!("not a percentage above 0% and up to {EFFECT_MAX}%"))
 }
 
 fn now_s() -> u64 {
@@ -143,10 +143,10 @@ mod tests {
         for (line, why) in [
             ("--store sqlite:b", "NAME"),
             ("a", "--store"),
-            ("a --store sqlite:b --at tomorrow", "no time of UTC"),
-            ("a --store sqlite:b --effect 0%", "no percentage"),
-            ("a --store sqlite:b --effect 1", "no percentage"),
-            ("a --store sqlite:b --effect 1000.1%", "no percentage"),
+            ("a --store sqlite:b --at tomorrow", "not a UTC time"),
+            ("a --store sqlite:b --effect 0%", "not a percentage"),
+            ("a --store sqlite:b --effect 1", "not a percentage"),
+            ("a --store sqlite:b --effect 1000.1%", "not a percentage"),
             ("a --store sqlite:b --password-file c", "--user"),
         ] {
             let error = parsed::<Options>(line).expect_err(line);

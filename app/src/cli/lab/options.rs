@@ -16,7 +16,7 @@ pub(crate) struct Options {
     /// Address and port of the pages
     #[arg(long, value_name = "ADDR", default_value = LISTEN, value_parser = address)]
     pub(super) listen: SocketAddr,
-    /// Serve every client, on an address that other machines reach
+    /// Serve every client, on an address that other machines can reach
     #[arg(long)]
     pub(super) public: bool,
     /// User of ClickHouse
@@ -33,7 +33,7 @@ pub(crate) struct Options {
 fn address(text: &str) -> Result<SocketAddr, String> {
     let address: Option<SocketAddr> = text.parse().ok();
     let address = address.filter(|address| address.port() != 0);
-    address.ok_or_else(|| format!("it is no address with a port, such as {LISTEN}"))
+    address.ok_or_else(|| format!("not an address with a port, such as {LISTEN}"))
 }
 
 /// Address of the pages by default.
@@ -58,13 +58,19 @@ mod tests {
     fn wrong_options_are_refused() {
         for (line, why) in [
             ("", "--store"),
-            ("--store a --listen 127.0.0.1", "no address with a port"),
-            ("--store a --listen 127.0.0.1:0", "no address with a port"),
+            ("--store a --listen 127.0.0.1", "not an address with a port"),
+            (
+                "--store a --listen 127.0.0.1:0",
+                "not an address with a port",
+            ),
             (
                 "--store a --listen 127.0.0.1:65536",
-                "no address with a port",
+                "not an address with a port",
             ),
-            ("--store a --listen localhost:1", "no address with a port"),
+            (
+                "--store a --listen localhost:1",
+                "not an address with a port",
+            ),
             ("--store a --password-file b", "--user"),
         ] {
             let error = parsed::<Options>(line).expect_err(line);

@@ -42,7 +42,7 @@ pub(crate) fn inputs(logs: &Logs<'_>) -> Result<Vec<Input>, String> {
                 Some(Arc::new(of_log(logs.verb, conf, path, client)?))
             }
             (None, Some(_), None) => {
-                return Err("standard input has no name; --format names its format".to_owned());
+                return Err("standard input has no name; set its format by --format".to_owned());
             }
             (None, None, _) => None,
         };
@@ -89,7 +89,7 @@ fn of_option(text: &str, conf: Option<&AccessLogs>, client: &Field) -> Result<Li
         return LineFormat::compile("of --format", &format, client);
     }
     Err(wrong(format!(
-        "no format is named \"{text}\"; known are {}, and formats of -c; a text has variables such as $remote_addr",
+        "unknown format \"{text}\"; formats are {}, those of -c, or a text with variables such as $remote_addr",
         names()
     )))
 }
@@ -114,10 +114,10 @@ fn directive(words: &str) -> Result<(String, Format), String> {
         &Origin::CommandLine,
     );
     let Some(Item::Directive(directive)) = items.into_iter().next() else {
-        return Err("it is no whole directive".to_owned());
+        return Err("not a complete directive".to_owned());
     };
     if directive.args.len() < 2 {
-        return Err("it has no name and text".to_owned());
+        return Err("it lacks a name or a text".to_owned());
     }
     let words = directive.args[1..].iter().map(|word| word.as_bytes());
     Ok((directive.arg_str(0).to_owned(), Format::of_words(words)?))
@@ -155,7 +155,7 @@ mod tests {
         for (text, why) in [
             (
                 "none",
-                "no format is named \"none\"; known are min_rtt, rtt, combined",
+                "unknown format \"none\"; formats are min_rtt, rtt, combined",
             ),
             ("$status", "has no $remote_addr"),
             ("$remote_addr ${x", "--format: the closing bracket"),
@@ -163,8 +163,8 @@ mod tests {
                 "$remote_addr$status",
                 "follow each other without a separator",
             ),
-            ("log_format x", "it has no name and text"),
-            ("log_format x '$remote_addr", "it is no whole directive"),
+            ("log_format x", "it lacks a name or a text"),
+            ("log_format x '$remote_addr", "not a complete directive"),
             (
                 "log_format x escape=a '$remote_addr'",
                 "unknown log format escaping",

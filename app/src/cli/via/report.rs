@@ -21,7 +21,10 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
         text.push_str(&way_text(name, way));
     }
     for (number, what) in [
-        (outcome.unread, "came faster than the link could read them"),
+        (
+            outcome.unread,
+            "arrived faster than the link could read them",
+        ),
         (counters.ignored, "not IPv4, which the link does not carry"),
         (
             counters.uncaptured,

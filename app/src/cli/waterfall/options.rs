@@ -12,7 +12,7 @@ use super::figures;
 use crate::cli::condition::Condition;
 use crate::cli::values::{Spoken, count, positive, protocols};
 
-/// draw how a page loads: its requests on a time axis, and what they waited for
+/// draw how a page loads: its requests on a time axis, and their waits
 ///
 /// Visits a page with Chromium or with the built-in clients, or reads a HAR file of any browser, and draws the requests on a
 /// time axis, with the parts of each wait, stalls, connections and the staircase score. "waterfall compare BEFORE.har
@@ -25,22 +25,22 @@ pub(crate) struct Options {
     /// Visit with the built-in clients, which run no scripts and paint nothing
     #[arg(long)]
     pub(super) wire: bool,
-    /// The protocol; auto lets TLS choose of h2 and h1. A browser speaks h2 over TLS alone
+    /// The protocol; auto lets TLS choose of h2 and h1. Browsers use h2 over TLS only
     #[arg(long, value_name = "NAME", value_parser = protocols())]
     pub(super) protocol: Option<Spoken>,
-    /// How many times the page is visited; the run in the middle is drawn (1)
+    /// Visits of the page; the median visit is drawn (1)
     #[arg(long, value_name = "N", value_parser = count::<RUNS_MAX>)]
     pub(super) runs: Option<usize>,
-    /// Visit the page again with what is in caches
+    /// Visit the page again with warm caches
     #[arg(long)]
     pub(super) warm: bool,
-    /// How long a view may take (60)
+    /// Time limit of a view (60)
     #[arg(long = "timeout", value_name = "SECONDS", value_parser = positive)]
     pub(super) timeout_s: Option<f64>,
-    /// Take any certificate
+    /// Accept any certificate
     #[arg(long, short = 'k')]
     pub(super) insecure: bool,
-    /// Certificates of authorities that the built-in clients trust, PEM (those of browsers)
+    /// Trusted CA certificates of the built-in clients, PEM (those of browsers)
     #[arg(
         long,
         value_name = "FILE",
@@ -48,22 +48,22 @@ pub(crate) struct Options {
         conflicts_with = "insecure"
     )]
     pub(super) cacert: Option<PathBuf>,
-    /// The browser (Chromium or Chrome, looked for)
+    /// The browser (Chromium or Chrome, found automatically)
     #[arg(long, value_name = "PATH", conflicts_with = "wire")]
     pub(super) browser: Option<PathBuf>,
-    /// Visit through an emulated link, such as 50ms,20mbit; `firstbyte via -h` has the rest
+    /// Visit through an emulated link, such as 50ms,20mbit; see `firstbyte via -h`
     #[arg(long, value_name = "SPEC")]
     pub(super) via: Option<Spec>,
-    /// Write packets there as they leave the link (0ms, without --via), and TLS secrets to FILE.keys
+    /// Write packets to FILE as they leave the link (0ms, without --via), and TLS secrets to FILE.keys
     #[arg(long, value_name = "FILE")]
     pub(super) pcap: Option<PathBuf>,
     /// The page of a HAR file, by its name or its number (the first one, with others of its URL as further runs)
     #[arg(long, value_name = "PAGE")]
     pub(super) page: Option<String>,
-    /// Compare resources by path, whatever their hosts are
+    /// Compare resources by path, ignoring their hosts
     #[arg(long)]
     pub(super) any_host: bool,
-    /// End with status 2 if so: "load>2000", "requests>50", "bytes>1e6", "status.404>0"; may be repeated
+    /// End with status 2 if this holds: "load>2000", "requests>50", "bytes>1e6", "status.404>0"; may be repeated
     #[arg(long = "fail-if", value_name = "CONDITION", value_parser = figures::condition)]
     pub(super) conditions: Vec<Condition>,
     /// Print the figures as JSON
@@ -72,7 +72,7 @@ pub(crate) struct Options {
     /// Write the visits as a HAR file
     #[arg(long, value_name = "FILE")]
     pub(super) har: Option<PathBuf>,
-    /// Write the waterfall as a page that needs nothing else
+    /// Write the waterfall as a self-contained page
     #[arg(long, value_name = "FILE")]
     pub(super) html: Option<PathBuf>,
     /// Write the waterfall as a picture
@@ -138,20 +138,22 @@ impl Options {
                     ("--any-host", self.any_host),
                 ];
                 given(&of_files)
-                    .map(|name| format!("{name} is for HAR files"))
+                    .map(|name| format!("{name} is for HAR files only"))
                     .or_else(|| self.unspoken(url))
             }
             Task::Show(_) | Task::Compare(..) if given(&of_visits).is_some() => {
-                given(&of_visits).map(|name| format!("{name} is for URLs: a file is not measured"))
+                given(&of_visits).map(|name| format!("{name} is for URLs only"))
             }
             Task::Show(_) => self
                 .any_host
-                .then(|| "--any-host is for a comparison".to_owned()),
+                .then(|| "--any-host is for comparisons only".to_owned()),
             Task::Compare(..) => {
                 let har = self.har.is_some();
                 let budget = !self.conditions.is_empty();
-                let har = har.then(|| "--har is not written of a comparison".to_owned());
-                har.or_else(|| budget.then(|| "--fail-if is not for a comparison".to_owned()))
+                let har = har.then(|| "--har cannot be used in a comparison".to_owned());
+                har.or_else(|| {
+                    budget.then(|| "--fail-if cannot be used in a comparison".to_owned())
+                })
             }
         };
         why.map_or(Ok(()), Err)
@@ -166,9 +168,9 @@ impl Options {
             Some(Protocol::H1) | None => None,
             Some(Protocol::H2) if url.tls => None,
             Some(Protocol::H2) => {
-                Some("a browser speaks h2 over TLS alone: use https or --wire".to_owned())
+                Some("browsers use h2 over TLS only: use https or --wire".to_owned())
             }
-            Some(_) => Some("no browser speaks this protocol any more: use --wire".to_owned()),
+            Some(_) => Some("no current browser supports this protocol: use --wire".to_owned()),
         }
     }
 
@@ -222,24 +224,18 @@ mod tests {
             ("gopher://h/", "unknown scheme \"gopher\""),
             ("a b", "one URL or HAR file at a time"),
             ("compare a", "compare takes two HAR files"),
-            (
-                "a.har --runs 2",
-                "--runs is for URLs: a file is not measured",
-            ),
-            (
-                "compare a b --warm",
-                "--warm is for URLs: a file is not measured",
-            ),
+            ("a.har --runs 2", "--runs is for URLs only"),
+            ("compare a b --warm", "--warm is for URLs only"),
             ("a.har --via 50ms", "--via is for URLs"),
             ("a.har --wire", "--wire is for URLs"),
             ("a.har --protocol h2", "--protocol is for URLs"),
             (
                 "https://h/ --protocol spdy",
-                "no browser speaks this protocol any more: use --wire",
+                "no current browser supports this protocol: use --wire",
             ),
             (
                 "http://h/ --protocol h2",
-                "a browser speaks h2 over TLS alone: use https or --wire",
+                "browsers use h2 over TLS only: use https or --wire",
             ),
             ("http://h/ --cacert c", "--wire"),
             ("http://h/ --wire --cacert c -k", "cannot be used with"),
@@ -250,26 +246,26 @@ mod tests {
             ),
             ("http://h/ --page 1", "--page is for HAR files"),
             ("http://h/ --any-host", "--any-host is for HAR files"),
-            ("a.har --any-host", "--any-host is for a comparison"),
+            ("a.har --any-host", "--any-host is for comparisons only"),
             (
                 "compare a b --har c",
-                "--har is not written of a comparison",
+                "--har cannot be used in a comparison",
             ),
             (
                 "compare a b --fail-if load>1",
-                "--fail-if is not for a comparison",
+                "--fail-if cannot be used in a comparison",
             ),
             (
                 "http://h/ --fail-if load",
-                "is no condition such as \"load>500\"",
+                "expected one such as \"load>500\"",
             ),
             (
                 "http://h/ --fail-if p99>1",
-                "is none of first_byte, first_paint",
+                "expected one of first_byte, first_paint",
             ),
-            ("http://h/ --runs 0", "it is no number from 1 to 100"),
-            ("http://h/ --runs 101", "it is no number from 1 to 100"),
-            ("http://h/ --timeout 0", "it is no positive number"),
+            ("http://h/ --runs 0", "not a number from 1 to 100"),
+            ("http://h/ --runs 101", "not a number from 1 to 100"),
+            ("http://h/ --timeout 0", "not a positive number"),
             ("http://h/ --via 50", "\"50\" at character 1: "),
         ] {
             let told = task(line).map(|_| ()).expect_err("it is refused");

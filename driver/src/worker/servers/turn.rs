@@ -244,4 +244,4 @@ fn drain<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
 const DRAIN_BYTES: u64 = 64 << 10;
 const DRAIN_MS: u64 = 1000;
 /// Reason of a handshake after which the server speaks another protocol than the engine.
-const OTHER_PROTOCOL: &str = "the server did not choose the protocol that was offered";
+const OTHER_PROTOCOL: &str = "the upstream server did not select the offered protocol";

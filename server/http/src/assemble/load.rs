@@ -254,8 +254,8 @@ impl ConfigBuilder {
         let shown = path.display();
         if bytes > MAX_UNIX_PATH {
             let text = format!(
-                "the socket of \"lab_dashboard\" is beside the pid file, and its path \"{shown}\" has {bytes} bytes, \
-                 at most {MAX_UNIX_PATH} are possible: set \"pid\" to a shorter path"
+                "too long path \"{shown}\" of the \"lab_dashboard\" socket beside the pid file: {bytes} bytes, \
+                 at most {MAX_UNIX_PATH}; set \"pid\" to a shorter path"
             );
             return Err(ConfError::new(text));
         }
@@ -264,7 +264,7 @@ impl ConfigBuilder {
             |listen: &Listen| matches!(&listen.addr, ListenAddr::Unix(own) if own == path);
         if listens.into_iter().any(is_same) {
             let text =
-                format!("\"listen\" has the path of the socket of \"lab_dashboard\": \"{shown}\"");
+                format!("\"listen\" conflicts with the \"lab_dashboard\" socket \"{shown}\"");
             return Err(ConfError::new(text));
         }
         Ok(())

@@ -20,19 +20,19 @@ pub(super) const VARIABLES: &[Variable] = variables! {
         => |x, cx, _, o| show(x, cx, |info| Some(info.rttvar_us.into()), o);
     "tcpinfo_snd_cwnd": "congestion window of the client's connection, segments"
         => |x, cx, _, o| show(x, cx, |info| Some(info.snd_cwnd.into()), o);
-    "tcpinfo_rcv_space": "bytes that the client may have under way to the server"
+    "tcpinfo_rcv_space": "receive window for data of the client, bytes"
         => |x, cx, _, o| show(x, cx, |info| Some(info.rcv_space.into()), o);
-    "tcpinfo_min_rtt": "least round-trip time of the client's connection of late, microseconds"
+    "tcpinfo_min_rtt": "recent minimum of the round-trip time, microseconds"
         => |x, cx, _, o| show(x, cx, |info| info.min_rtt_us.map(u64::from), o);
-    "tcpinfo_delivery_rate": "latest rate at which the client got data, bytes per second"
+    "tcpinfo_delivery_rate": "latest rate of delivery to the client, bytes per second"
         => |x, cx, _, o| show(x, cx, |info| info.delivery_rate, o);
-    "tcpinfo_total_retrans": "segments of the client's connection that were sent again"
+    "tcpinfo_total_retrans": "retransmitted segments of the client's connection"
         => |x, cx, _, o| show(x, cx, |info| Some(info.total_retrans.into()), o);
-    "tcpinfo_busy_time": "time in which something was under way to the client, microseconds"
+    "tcpinfo_busy_time": "time with data in flight to the client, microseconds"
         => |x, cx, _, o| show(x, cx, |info| info.busy_time_us, o);
-    "tcpinfo_rwnd_limited": "time in which the client's window held data back, microseconds"
+    "tcpinfo_rwnd_limited": "time in which the client's window delayed data, microseconds"
         => |x, cx, _, o| show(x, cx, |info| info.rwnd_limited_us, o);
-    "tcpinfo_sndbuf_limited": "time in which the send buffer held data back, microseconds"
+    "tcpinfo_sndbuf_limited": "time in which the send buffer delayed data, microseconds"
         => |x, cx, _, o| show(x, cx, |info| info.sndbuf_limited_us, o);
 };
 

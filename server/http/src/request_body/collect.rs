@@ -223,7 +223,8 @@ fn create(x: &Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Result<TempF
 }
 
 /// Why a body that was passed on cannot be collected any more.
-const GONE: &str = "the request body has been passed on and is not kept, it cannot be sent again";
+const GONE: &str =
+    "the request body was already passed on and is not stored, it cannot be sent again";
 
 #[cfg(test)]
 #[path = "collect_tests.rs"]

@@ -15,18 +15,18 @@ use crate::vars::Variable;
 
 /// The variables.
 pub const VARIABLES: &[Variable] = variables! {
-    "upstream_addr": "addresses of the servers that were asked"
+    "upstream_addr": "addresses of the contacted servers"
         => |x, _, _, out| list(x, out, |attempt, out| put(out, &attempt.name));
     "upstream_status": "statuses of their responses"
         => |x, _, _, out| list(x, out, |attempt, out| match attempt.status {
             0 => put(out, b"-"),
             status => put_number(out, u64::from(status)),
         });
-    "upstream_connect_time": "time until a connection to the server stood, seconds"
+    "upstream_connect_time": "time to connect to the server, seconds"
         => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.facts().connected_ms));
-    "upstream_header_time": "time until the head of the response had come, seconds"
+    "upstream_header_time": "time until the response head was received, seconds"
         => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.head_ms));
-    "upstream_response_time": "time until the response had come, seconds"
+    "upstream_response_time": "time until the response was received, seconds"
         => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.ended_ms));
     "upstream_response_length": "bytes of the response body"
         => |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.body_bytes));
@@ -44,11 +44,11 @@ pub const VARIABLES: &[Variable] = variables! {
         trailers.is_some_and(|all| field(&all.fields, |span| all.bytes(span), name, out))
     };
     "upstream_cookie_": "cookie that the server's response sets" => |x, _, name, out| cookie(x, name, out);
-    "upstream_last_addr": "address of the server that was chosen last" => |x, _, _, out| {
+    "upstream_last_addr": "address of the server chosen last" => |x, _, _, out| {
         let upstream = x.upstream.as_deref();
         put_opt(out, upstream.and_then(|upstream| upstream.last_name()))
     };
-    "upstream_last_server_name": "name of the server that was chosen last" => |x, _, _, out| {
+    "upstream_last_server_name": "name of the server chosen last" => |x, _, _, out| {
         let upstream = x.upstream.as_deref();
         put_opt(out, upstream.and_then(|upstream| upstream.last_server()))
     };

@@ -90,7 +90,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
             look(x, cx, pending)
         }
         Err(Full) => {
-            let text = format_args!("too many passwords wait to be compared");
+            let text = format_args!("too many password comparisons are waiting");
             x.log(Level::Error, text);
             Answer::Failed(503)
         }
@@ -117,7 +117,7 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
             Answer::Verdict(verdict)
         }
         Progress::Broken => {
-            x.log(Level::Alert, format_args!("a password was not compared"));
+            x.log(Level::Alert, format_args!("a password comparison failed"));
             Answer::Failed(500)
         }
     }

@@ -85,7 +85,7 @@ impl Inflate {
         if self.whole {
             Ok(())
         } else {
-            Err("inflate() failed: the response ends inside of a member")
+            Err("inflate() failed: the response is truncated")
         }
     }
 }

@@ -53,7 +53,7 @@ impl FromArgs for Methods {
             mask |= bit;
         }
         if off && mask != 0 {
-            let text = "\"off\" has no effect beside methods in \"dav_methods\"";
+            let text = "\"off\" has no effect together with methods in \"dav_methods\"";
             b.warn(ConfError::at(d, text));
         }
         Ok(Self(mask))

@@ -156,7 +156,7 @@ impl Draft {
         }
         let with_host = self.arms.iter().filter(|arm| arm.host.is_some()).count();
         if with_host != 0 && with_host != self.arms.len() {
-            let text = "either all arms of an experiment have \"host=\", or none has";
+            let text = "all arms of an experiment must have \"host=\", or none";
             return fail(text.to_owned());
         }
         Ok(())
@@ -189,7 +189,7 @@ fn arguments(line: &Directive, least: usize, most: usize) -> Result<(), ConfErro
 fn name(line: &Directive, word: &Word, text: &[u8], of: &str) -> Result<Name, ConfError> {
     Name::new(text).ok_or_else(|| {
         let shown = String::from_utf8_lossy(text);
-        let text = format!("invalid name \"{shown}\" of an {of}");
+        let text = format!("invalid {of} name \"{shown}\"");
         let hint = "a name has 1 to 32 letters, digits, \"_\" and \"-\"";
         ConfError::word(line, word, text).with_hint(hint)
     })
@@ -276,7 +276,7 @@ fn user(b: &mut ConfigBuilder, line: &Directive) -> Result<UserDraft, ConfError>
         (b"cookie", _) => UserSource::Cookie(cookie(line)?),
         (b"address", 1) => UserSource::Address,
         ([b'$', name @ ..], 1) if is_of_experiment(name) => {
-            let text = "a user cannot depend on an experiment";
+            let text = "\"user\" cannot depend on a variable of an experiment";
             return Err(ConfError::word(line, word, text));
         }
         ([b'$', ..], 1) => match Value::compile(b, line, word)?.parts.as_slice() {
@@ -285,7 +285,7 @@ fn user(b: &mut ConfigBuilder, line: &Directive) -> Result<UserDraft, ConfError>
         },
         (b"address" | [b'$', ..], _) => return Err(ConfError::invalid(line, line.word(1))),
         _ => {
-            let hint = "a user is known by \"cookie\", \"address\" or a variable";
+            let hint = "\"user\" must be \"cookie\", \"address\" or a variable";
             return Err(ConfError::invalid(line, word).with_hint(hint));
         }
     };
@@ -393,7 +393,7 @@ fn protocols(line: &Directive, word: &Word, text: &[u8]) -> Result<Protocols, Co
                 .map(String::from_utf8_lossy)
                 .collect::<Vec<_>>();
             let hint = format!(
-                "protocols are http/1.1, {}, with commas between them",
+                "\"protocols=\" is a comma-separated list of http/1.1, {}",
                 names.join(", ")
             );
             ConfError::invalid(line, word).with_hint(hint)
@@ -424,8 +424,8 @@ const HOST_BYTES_MAX: usize = 253;
 /// Longest window and pre-period, seconds: 400 days.
 const DURATION_MAX_S: u64 = 400 * 86_400;
 /// The lines of a block, for errors.
-const LINES: &str = "an experiment has \"share\", \"user\", \"exclusion_group\", \"start\", \"end\", \"pre_period\", \
-                     \"window\", \"kill_switch\", \"metrics\", \"host\" and \"arm\"";
+const LINES: &str = "directives of an experiment are \"share\", \"user\", \"exclusion_group\", \"start\", \
+                     \"end\", \"pre_period\", \"window\", \"kill_switch\", \"metrics\", \"host\" and \"arm\"";
 
 /// The beginning of variables of experiments.
 const PREFIX: &[u8] = b"experiment_";

@@ -122,7 +122,7 @@ fn user(
             return Ok(UserPlan::Cookie(at as u16));
         }
         let name = String::from_utf8_lossy(&params.name);
-        let text = format!("cookie \"{name}\" has other parameters in another experiment");
+        let text = format!("cookie \"{name}\" has different parameters in another experiment");
         return Err(match own {
             Some(user) => user.at.error(text),
             None => ConfError::at(&drafts[index].at, text),
@@ -153,7 +153,7 @@ fn name_variables(b: &mut ConfigBuilder, drafts: &[Draft]) -> Result<(), ConfErr
             let before = main.shown.insert(name.as_slice().into(), shown);
             if let Some(before) = before {
                 let text = format!(
-                    "variable \"experiment_{}\" would be that of experiment \"{}\", too",
+                    "conflicting variable \"experiment_{}\", used by experiment \"{}\"",
                     String::from_utf8_lossy(&name),
                     drafts[usize::from(before.experiment)].name
                 );
@@ -169,7 +169,7 @@ fn name_variables(b: &mut ConfigBuilder, drafts: &[Draft]) -> Result<(), ConfErr
                 let draft = &drafts[usize::from(shown.experiment)];
                 if draft.host.is_none() {
                     let text = format!(
-                        ": experiment \"{}\" has no \"host\" for users outside",
+                        ": experiment \"{}\" has no \"host\" for users outside of it",
                         draft.name
                     );
                     return Err(unknown.clone().with_more(&text));
@@ -223,7 +223,7 @@ fn warn_of_no_effect(b: &mut ConfigBuilder, drafts: &[Draft]) {
         if !is_used && !by_name && draft.arms.iter().all(|arm| arm.host.is_none()) {
             let variable = variable(draft);
             let text = format!(
-                "has no effect: no directive has the variable \"experiment_{}\"",
+                "has no effect: no directive uses the variable \"experiment_{}\"",
                 String::from_utf8_lossy(&variable)
             );
             b.warn(ConfError::directive(&draft.at, text));

@@ -88,12 +88,12 @@ fn place(drafts: &[Draft], group: &[usize]) -> Result<Vec<(usize, Range<u32>)>, 
         let Some(begin) = begin(at) else { continue };
         let part = begin..begin + drafts[at].share();
         if part.end > SHARE_ALL {
-            let text = format!("experiment \"{}\" ends behind 100%", drafts[at].name);
+            let text = format!("experiment \"{}\" extends beyond 100%", drafts[at].name);
             return Err(drafts[at].group_error(text));
         }
         if let Some((other, _)) = placed.iter().find(|(_, other)| overlap(other, &part)) {
             let (one, other) = (drafts[at].name, drafts[*other].name);
-            let text = format!("experiments \"{one}\" and \"{other}\" share users of their group");
+            let text = format!("experiments \"{one}\" and \"{other}\" overlap in their group");
             return Err(drafts[at].group_error(text));
         }
         placed.push((at, part));
@@ -109,10 +109,10 @@ fn place(drafts: &[Draft], group: &[usize]) -> Result<Vec<(usize, Range<u32>)>, 
         }
         if free_from + share > SHARE_ALL {
             let text = format!(
-                "experiment \"{}\" has no room in its group",
+                "no room for experiment \"{}\" in its group",
                 drafts[at].name
             );
-            let hint = "write \"at=\" in \"exclusion_group\", so that parts leave no gaps";
+            let hint = "set \"at=\" in \"exclusion_group\" to close gaps between experiments";
             return Err(drafts[at].group_error(text).with_hint(hint));
         }
         placed.push((at, free_from..free_from + share));

@@ -62,7 +62,7 @@ impl Hosts {
             Some([server]) => *server,
             Some(servers) if servers.len() > 1 => {
                 return fail(format!(
-                    "host \"{shown}\" of arm \"{}\" is the name of {} servers, it must be that of one",
+                    "host \"{shown}\" of arm \"{}\" is the name of {} servers, it must be the name of one",
                     draft.name,
                     servers.len()
                 ));
@@ -77,7 +77,7 @@ impl Hosts {
         if let Some((other, other_arm)) = self.taken.insert(server, (experiment, arm)) {
             let other = &drafts[other];
             return fail(format!(
-                "the server of host \"{shown}\" is that of arm \"{}\" of experiment \"{}\"",
+                "the server of host \"{shown}\" is already used by arm \"{}\" of experiment \"{}\"",
                 other.arms[other_arm].name, other.name
             ));
         }
@@ -109,12 +109,12 @@ fn warn_of_caches(
     let is_outside = drafts.iter().any(|it| it.host.as_deref() == Some(name));
     let has_others = b.server_conf::<CoreSrv>(server).names.len() > 1;
     let why = match (is_outside, has_others) {
-        (true, _) => "it is the host of users outside",
+        (true, _) => "it is the host of users outside of the experiment",
         (_, true) => "its server has other names",
         _ => return,
     };
     let text = format!(
-        "host \"{shown}\" of arm \"{}\" is not fresh: {why}, so caches may have its files",
+        "host \"{shown}\" of arm \"{}\" is not fresh: {why}, and caches may have its files",
         arm.name
     );
     b.warn(arm.at.error(text));

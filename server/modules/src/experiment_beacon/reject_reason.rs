@@ -81,8 +81,8 @@ impl fmt::Display for RejectReason {
             Self::Body(fault) => return fault.fmt(f),
             Self::NoUser => "it has no user",
             Self::ForgedUser => "the cookie of its user is forged",
-            Self::ForgedArm => "its files are of another arm",
-            Self::Replay => "the view has been recorded",
+            Self::ForgedArm => "its files belong to another arm",
+            Self::Replay => "the view was already recorded",
             Self::NotLive => "no experiment was live when the view began",
         })
     }

@@ -55,7 +55,7 @@ impl Application for FastCgiLoc {
             .iter()
             .any(|part| memchr::memmem::find(text, part).is_some())
         {
-            true => Verdict::Invalid("sent in stderr what fastcgi_catch_stderr names"),
+            true => Verdict::Invalid("sent a text of fastcgi_catch_stderr in stderr"),
             false => Verdict::Pass,
         }
     }

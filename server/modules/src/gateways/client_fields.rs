@@ -53,7 +53,7 @@ fn why_left_out(
     set: &ParamSet,
 ) -> Option<&'static str> {
     if name.eq_ignore_ascii_case(b"Proxy") {
-        return Some("that programs take for a proxy to use");
+        return Some("that programs use as their proxy");
     }
     if is_plain(name) {
         return None;
@@ -62,7 +62,7 @@ fn why_left_out(
     let dashed = dashed(name);
     let id = FieldId::of(&dashed);
     if id != FieldId::Other && set.replaces(id, &dashed) {
-        return Some("in the place of a parameter");
+        return Some("that would replace a parameter");
     }
     let rivals = head.fields.iter().enumerate().any(|(other_at, other)| {
         let other_name = head.bytes(other.name);
@@ -70,7 +70,7 @@ fn why_left_out(
             && !other_name.eq_ignore_ascii_case(name)
             && (is_plain(other_name) || other_at < at)
     });
-    rivals.then_some("beside one that gives the same parameter")
+    rivals.then_some("that maps to the parameter of another field")
 }
 
 /// Whether a name has only letters, digits and `-`.

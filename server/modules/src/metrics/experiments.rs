@@ -72,25 +72,25 @@ const FAMILIES: &[Figure] = &[
     (
         "truncated_responses",
         MetricType::Counter,
-        "Responses of an arm that ended before their length.",
+        "Responses of an arm that ended short of their Content-Length.",
         |arm| arm.counts.truncated,
     ),
     (
         "aborted_requests",
         MetricType::Counter,
-        "Requests of an arm that the client left before the end of the response.",
+        "Requests of an arm that the client aborted before the end of the response.",
         |arm| arm.counts.aborted,
     ),
     (
         "promised_bytes",
         MetricType::Counter,
-        "Content-Length of bodies that were to be sent in responses of an arm.",
+        "Expected bytes (Content-Length) of response bodies of an arm.",
         |arm| arm.counts.promised_bytes,
     ),
     (
         "sent_bytes",
         MetricType::Counter,
-        "Bytes of these bodies that were sent.",
+        "Sent bytes of these bodies.",
         |arm| arm.counts.sent_bytes,
     ),
     (

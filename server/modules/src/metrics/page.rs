@@ -62,7 +62,7 @@ fn build(page: &mut Writer) {
         "firstbyte_build",
         MetricType::Info,
         "",
-        "The version that runs, and the version of nginx it understands.",
+        "The running version, and the version of nginx it is compatible with.",
     );
     let labels = [
         ("version", env!("CARGO_PKG_VERSION")),
@@ -247,16 +247,16 @@ fn batches(page: &mut Writer, figures: &StoreFigures) {
 
 fn files(page: &mut Writer, sums: &Sums) {
     let files = sums.files();
-    let help = "Files that are kept open to be served again.";
+    let help = "Files kept open for reuse.";
     gauge(page, "firstbyte_open_files", "", help, files.kept);
     let (name, bytes) = ("firstbyte_open_files_memory_bytes", files.memory_bytes);
-    let help = "Memory that kept bytes of small files take.";
+    let help = "Memory of cached small files.";
     gauge(page, name, "bytes", help, bytes);
     page.family(
         "firstbyte_file_lookups",
         MetricType::Counter,
         "",
-        "Files asked for, by whether they were open already.",
+        "File lookups, by whether the file was already open.",
     );
     for (result, count) in [("hit", files.hits), ("miss", files.misses)] {
         let labels = [("result", result)];
@@ -275,11 +275,11 @@ fn process(page: &mut Writer, process: &Process) {
     let (name, help) = ("process_cpu_seconds", "Processor time of the worker.");
     page.family(name, MetricType::Counter, "seconds", help);
     page.sample("process_cpu_seconds_total", &[], process.cpu_s);
-    gauge(page, "process_resident_memory_bytes", "bytes", "Memory of the worker in RAM.", process.resident_bytes);
-    gauge(page, "process_virtual_memory_bytes", "bytes", "Memory of the worker in all.", process.virtual_bytes);
+    gauge(page, "process_resident_memory_bytes", "bytes", "Resident memory of the worker.", process.resident_bytes);
+    gauge(page, "process_virtual_memory_bytes", "bytes", "Virtual memory of the worker.", process.virtual_bytes);
     gauge(page, "process_threads", "", "Threads of the worker.", process.threads);
     gauge(page, "process_open_fds", "", "Open descriptors of the worker.", process.open_fds);
-    let help = "When the worker began, seconds since 1970.";
+    let help = "Start time of the worker, seconds since 1970.";
     gauge(page, "process_start_time_seconds", "seconds", help, process.started_s);
 }
 
@@ -294,7 +294,7 @@ struct Events {
 const EVENTS: &[Events] = &[
     Events {
         name: "firstbyte_first_byte_samples",
-        help: "Responses whose first byte the kernel was asked about, by whether others were under way before it.",
+        help: "Responses sampled for their first byte, by whether other data was in flight before it.",
         label: "connection",
         events: &[("idle", Event::SampledIdle), ("busy", Event::SampledBusy)],
     },
@@ -343,19 +343,19 @@ const EVENTS: &[Events] = &[
     },
     Events {
         name: "firstbyte_accept_pauses",
-        help: "Times that nobody could be closed, and new connections had to wait.",
+        help: "Times that no connection could be closed, and new ones had to wait.",
         label: "",
         events: &[("", Event::AcceptPause)],
     },
     Events {
         name: "firstbyte_refused_connections",
-        help: "Connections closed unserved, since nobody could be closed for them.",
+        help: "Connections closed unserved, since no other could be closed for them.",
         label: "",
         events: &[("", Event::Refused)],
     },
     Events {
         name: "firstbyte_reloads",
-        help: "Configurations that came to the worker after its first.",
+        help: "Configurations applied by the worker after its first.",
         label: "result",
         events: &[("taken", Event::Reload), ("failed", Event::ReloadFailed)],
     },

@@ -160,10 +160,7 @@ impl FromArgs for Protocols {
             .iter()
             .find(|word| word.text.eq_ignore_ascii_case(b"h2c"));
         if let Some(word) = never {
-            let text = format!(
-                "invalid protocol \"{}\": it is never passed on",
-                word.as_str()
-            );
+            let text = format!("protocol \"{}\" cannot be passed on", word.as_str());
             return Err(ConfError::word(d, word, text));
         }
         Ok(Self(

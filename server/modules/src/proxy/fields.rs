@@ -35,7 +35,7 @@ impl FromArgs for SetHeaders {
         let value = Value::compile(cx, d, d.word(1))?;
         let name = d.arg(0);
         if !is_token(name) {
-            let text = format!("\"{}\" is no name of a field, ignored", d.arg_str(0));
+            let text = format!("invalid header name \"{}\", ignored", d.arg_str(0));
             cx.warn(ConfError::word(d, d.word(0), text));
         }
         Arc::make_mut(&mut self.0).push(SetHeader {

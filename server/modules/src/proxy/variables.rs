@@ -20,7 +20,7 @@ pub(super) const DEFAULTS: &[Variable] = variables! {
 
 /// The others.
 pub(super) const VARIABLES: &[Variable] = variables! {
-    "proxy_add_x_forwarded_for": "X-Forwarded-For of the request with the client's address behind it"
+    "proxy_add_x_forwarded_for": "X-Forwarded-For of the request with the client's address appended"
         => |x, _, _, out| {
             append_list(x, FieldId::XForwardedFor, out);
             match x.client.peer {
@@ -29,7 +29,7 @@ pub(super) const VARIABLES: &[Variable] = variables! {
             }
             true
         };
-    "proxy_add_via": "Via of the request with the version of its protocol and the name of this server behind it"
+    "proxy_add_via": "Via of the request with its protocol version and the name of this server appended"
         => |x, cx, _, out| {
             append_list(x, FieldId::Via, out);
             out.extend_from_slice(version(x.head.version));

@@ -247,8 +247,8 @@ fn ciphers(
             let text = format!("SSL_CTX_set_cipher_list(\"{list}\") failed ({fault})");
             let error = d.map_or_else(|| ConfError::new(&*text), |d| error(d, text.clone()));
             return Err(error.with_hint(
-                "cipher suites of TLS 1.2 are ECDHE with AES-GCM or ChaCha20-Poly1305; \
-                 leave \"ssl_ciphers\" out to have them all",
+                "cipher suites of TLS 1.2 are ECDHE with AES-GCM or ChaCha20-Poly1305; remove \"ssl_ciphers\" to \
+                 enable all of them",
             ));
         }
     };

@@ -22,7 +22,7 @@ pub(super) fn apply(
     };
     let common = |versions: Versions| {
         let left = settings.versions.common(versions);
-        left.ok_or_else(|| failed("no version of TLS is left"))
+        left.ok_or_else(|| failed("no TLS version is enabled"))
     };
     match name.to_ascii_lowercase().as_str() {
         "ciphersuites" => {
@@ -45,7 +45,7 @@ pub(super) fn apply(
         "maxprotocol" => match value {
             "None" | "TLSv1.3" => {}
             "TLSv1.2" => settings.versions = common(Versions::Tls12)?,
-            _ => return Err(failed("rustls has TLSv1.2 and TLSv1.3")),
+            _ => return Err(failed("only TLSv1.2 and TLSv1.3 are supported")),
         },
         "options" => {
             for option in value.split(',') {

@@ -125,7 +125,7 @@ pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
     let value = d.arg(0);
     if value.starts_with(b"engine:") || value.starts_with(b"store:") {
         let text = format!(
-            "\"{}\" in \"{}\" is not supported: keys are read from files alone",
+            "\"{}\" in \"{}\" is not supported: keys are read from files only",
             d.arg_str(0).split(':').next().unwrap_or_default(),
             d.name()
         );

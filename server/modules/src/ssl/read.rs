@@ -320,7 +320,7 @@ fn make(
         let error = cannot_load(b, pair.key, KEY, &fault.to_string());
         match fault {
             FileFault::BadPassword if passwords.is_empty() => error.with_hint(
-                "the key is encrypted: \"ssl_password_file\" names a file with its password",
+                "the key is encrypted: set \"ssl_password_file\" to a file with its password",
             ),
             _ => error,
         }

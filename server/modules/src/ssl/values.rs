@@ -95,7 +95,7 @@ impl FromArgs for Protocols {
             return Ok(Self(versions.unwrap_or_default()));
         };
         let text = format!("protocol \"{}\" is not supported", word.as_str());
-        let hint = "rustls has TLSv1.2 and TLSv1.3; what is older can be broken (RFC 8996)";
+        let hint = "TLSv1.2 and TLSv1.3 are supported; older protocols are insecure (RFC 8996)";
         let Some(versions) = versions else {
             return Err(ConfError::word(d, word, text).with_hint(hint));
         };

@@ -88,10 +88,10 @@ pub(super) const VARIABLES: &[Variable] = variables! {
     };
     "ssl_curves": "groups the client offered"
         => |x, _, _, o| tls(x, o, |tls, o| list(&tls.info.offered.groups, names::group, o));
-    "ssl_sigalg": "the server's signature scheme: never known" => never;
+    "ssl_sigalg": "the server's signature scheme: always empty" => never;
     "ssl_sigalgs": "signature schemes the client offered, in numbers"
         => |x, _, _, o| tls(x, o, |tls, o| list(&tls.info.offered.schemes, |_| None, o));
-    "ssl_session_id": "identifier of the session: never known" => never;
+    "ssl_session_id": "identifier of the session: always empty" => never;
     "ssl_session_reused": "\"r\" if a session was resumed, else \".\""
         => |x, _, _, o| tls(x, o, |tls, o| o.push(if tls.info.resumed { b'r' } else { b'.' }));
     "ssl_early_data": "\"1\" before the handshake is over" => |x, _, _, o| {
@@ -101,19 +101,19 @@ pub(super) const VARIABLES: &[Variable] = variables! {
             }
         })
     };
-    "ssl_server_name": "name the client asked for" => |x, _, _, o| {
+    "ssl_server_name": "server name requested by the client" => |x, _, _, o| {
         tls(x, o, |tls, o| {
             o.extend_from_slice(tls.info.server_name.as_deref().unwrap_or_default());
         })
     };
     "ssl_alpn_protocol": "protocol chosen by ALPN"
         => |x, _, _, o| tls(x, o, |tls, o| o.extend_from_slice(tls.info.alpn.as_deref().unwrap_or_default()));
-    "ssl_ech_status": "state of encrypted ClientHello: never known" => never;
-    "ssl_ech_outer_server_name": "its outer name: never known" => never;
+    "ssl_ech_status": "state of encrypted ClientHello: always empty" => never;
+    "ssl_ech_outer_server_name": "outer name of encrypted ClientHello: always empty" => never;
     "ssl_client_cert": "the client's certificate, for header fields"
         => |x, _, _, o| certificate(x, o, |c| in_head(&c.pem()));
     "ssl_client_raw_cert": "the client's certificate, PEM" => |x, _, _, o| certificate(x, o, |c| c.pem());
-    "ssl_client_escaped_cert": "the same, as part of a URI" => |x, _, _, o| {
+    "ssl_client_escaped_cert": "the client's certificate, PEM, URL-encoded" => |x, _, _, o| {
         certificate(x, o, |c| {
             let mut escaped = Vec::new();
             escape(&c.pem(), Escape::UriComponent, &mut escaped);
@@ -139,10 +139,10 @@ pub(super) const VARIABLES: &[Variable] = variables! {
             }
         })
     };
-    "ssl_client_v_start": "from when the certificate is valid"
+    "ssl_client_v_start": "start of the certificate's validity"
         => |x, _, _, o| certificate(x, o, |c| c.valid_from().into_bytes());
-    "ssl_client_v_end": "until when the certificate is valid"
+    "ssl_client_v_end": "end of the certificate's validity"
         => |x, _, _, o| certificate(x, o, |c| c.valid_until().into_bytes());
     "ssl_client_v_remain": "days until the certificate ends" => |x, cx, _, o| days_left(x, cx, o);
-    "ssl_client_sigalg": "the client's signature scheme: never known" => never;
+    "ssl_client_sigalg": "the client's signature scheme: always empty" => never;
 };

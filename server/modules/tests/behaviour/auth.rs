@@ -209,7 +209,7 @@ fn the_log_says_why() {
         "no user/password was provided for basic authentication",
         "user \"nobody\" was not found in \"/etc/nginx/users\"",
         "user \"plain\": password mismatch",
-        "user \"odd\": unknown form of password in the file",
+        "user \"odd\": unknown password format in the file",
         "open() \"/etc/nginx/nx\" failed (2: No such file or directory)",
     ] {
         assert!(log.contains(text), "{text}: {log}");
@@ -383,6 +383,6 @@ fn too_many_comparisons_are_refused() {
         assert_eq!(get(site, "/f", "nobody", "e").status, 503);
         assert_eq!(get(site, "/f", "plain", "secret").status, 200);
     });
-    let text = "too many passwords wait to be compared";
+    let text = "too many password comparisons are waiting";
     assert_eq!(log.matches(text).count(), 2, "{log}");
 }

@@ -162,12 +162,12 @@ fn what_is_left_out_is_logged() {
     });
     assert!(
         said.contains(
-            "client sent field \"X_Y\" beside one that gives the same parameter, ignored"
+            "client sent field \"X_Y\" that maps to the parameter of another field, ignored"
         ),
         "{said}"
     );
     assert!(
-        said.contains("client sent field \"Proxy\" that programs take"),
+        said.contains("client sent field \"Proxy\" that programs use"),
         "{said}"
     );
 }

@@ -91,7 +91,7 @@ fn required_certificates_are_a_rule_if_all_connections_are_by_tls() {
 fn links_need_a_prefix_that_ends_in_a_slash() {
     for location in ["/lab", "= /lab/", "~ /lab/", "@lab"] {
         let http = format!("{STORE} server {{ location {location} {{ lab_dashboard public; }} }}");
-        refused(&http, "needs a location with a prefix that ends in \"/\"");
+        refused(&http, "needs a prefix location that ends with \"/\"");
     }
     for location in ["/", "/lab/", "^~ /lab/"] {
         let http = format!("{STORE} server {{ location {location} {{ lab_dashboard public; }} }}");

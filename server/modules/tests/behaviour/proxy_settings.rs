@@ -52,7 +52,7 @@ fn what_is_not_built_names_itself() {
             "{conf}: {said}"
         );
     }
-    assert!(Site::refused("proxy_upgrade websocket h2c;").starts_with("invalid protocol \"h2c\""));
+    assert!(Site::refused("proxy_upgrade websocket h2c;").starts_with("protocol \"h2c\" cannot"));
 }
 
 /// The text inside the block `http`, and its error.

@@ -50,7 +50,9 @@ fn recording_needs_a_store_and_a_store_needs_recording() {
             panic!("{unused}: {warnings:?}");
         };
         assert!(
-            warning.contains("has no effect without \"rtt_map on\""),
+            warning.contains(
+                "has no effect without \"rtt_map on\", \"experiment\" or \"lab_dashboard\""
+            ),
             "{warning}"
         );
     }

@@ -243,7 +243,7 @@ fn what_is_not_built_is_refused() {
         ),
         (
             &format!("{PAIR} ssl_conf_command MaxProtocol TLSv1.1;"),
-            "rustls has",
+            "only TLSv1.2 and TLSv1.3",
         ),
         (
             &format!("{PAIR} ssl_conf_command DHParameters x;"),

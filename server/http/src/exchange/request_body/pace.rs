@@ -77,7 +77,7 @@ impl Pace {
         if now_ms < self.until_ms() {
             None
         } else if now_ms >= self.end_ms {
-            Some("client took longer for its request body than client_body_deadline")
+            Some("client exceeded client_body_deadline while sending its request body")
         } else if now_ms >= self.mark_ms.saturating_add(self.gap_ms) {
             Some("client timed out")
         } else {
