@@ -35,7 +35,7 @@ pub enum Effort {
 impl Effort {
     /// The effort with this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Some(match name {
             "fast" => Self::Fast,
             "good" => Self::Good,
@@ -51,8 +51,10 @@ impl Coding {
 
     /// The coding of files with this suffix.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|coding| coding.suffix() == name)
+    pub fn from_suffix(suffix: &str) -> Option<Self> {
+        Self::ALL
+            .into_iter()
+            .find(|coding| coding.suffix() == suffix)
     }
 
     /// Returns the suffix of its files' names, without the dot.

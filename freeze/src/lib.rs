@@ -107,7 +107,7 @@ pub fn freeze(options: &Options) -> Result<Frozen, String> {
     let summary = Summary {
         files: files.len(),
         renamed: count,
-        named: named(&read).len(),
+        named: files_named(&read).len(),
         references,
         broken,
         blocked: blocked.len(),
@@ -124,7 +124,7 @@ pub fn freeze(options: &Options) -> Result<Frozen, String> {
 /// The files that are taken over: all but compressed copies of others that nothing refers to.
 fn taken(tree: &Tree, read: &[Read]) -> Vec<usize> {
     let mut referred = referred(read);
-    referred.extend(named(read));
+    referred.extend(files_named(read));
     let is_copy = |file: usize| {
         let path = &tree.files[file].path;
         let bare = [".br", ".zst", ".gz"]
@@ -149,7 +149,7 @@ fn referred(read: &[Read]) -> HashSet<usize> {
 }
 
 /// Files that keep their names because they may be requested by name.
-fn named(read: &[Read]) -> HashSet<usize> {
+fn files_named(read: &[Read]) -> HashSet<usize> {
     let named = read.iter().flat_map(|read| &read.found.named);
     named.map(|(_, file)| *file).collect()
 }
@@ -161,7 +161,7 @@ fn renamed(options: &Options, tree: &Tree, read: &[Read], files: &[usize]) -> Ve
     for file in files {
         renamed[*file] = !tree.files[*file].fixed && (options.all || referred.contains(file));
     }
-    for file in named(read) {
+    for file in files_named(read) {
         renamed[file] = false;
     }
     renamed

@@ -26,7 +26,7 @@ pub(crate) struct Released {
     /// When it had come.
     pub(crate) came: Instant,
     /// False for a superseded acknowledgement, which is dropped.
-    pub(crate) goes_on: bool,
+    pub(crate) is_forwarded: bool,
 }
 
 /// Delay of acknowledgements in one direction.
@@ -96,7 +96,7 @@ impl AckDelay {
             packet,
             at: now,
             came: now,
-            goes_on: true,
+            is_forwarded: true,
         };
         let hold = self.time;
         let Some(state) = self.state(segment.flow) else {
@@ -147,7 +147,7 @@ impl AckDelay {
                     packet: held.packet,
                     at: held.until,
                     came: held.came,
-                    goes_on: true,
+                    is_forwarded: true,
                 });
             }
         }
@@ -213,7 +213,7 @@ impl FlowState {
                 packet: held.packet,
                 at: now,
                 came: held.came,
-                goes_on: false,
+                is_forwarded: false,
             });
         }
     }

@@ -52,7 +52,10 @@ impl World {
     /// Packets that left: whether they are forwarded, and the milliseconds they were held.
     fn left(&mut self) -> Vec<(bool, u32)> {
         let held = |r: &Released| u32::try_from((r.at - r.came).as_millis()).expect("short");
-        self.out.drain(..).map(|r| (r.goes_on, held(&r))).collect()
+        self.out
+            .drain(..)
+            .map(|r| (r.is_forwarded, held(&r)))
+            .collect()
     }
 }
 

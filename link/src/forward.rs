@@ -64,7 +64,7 @@ impl Forwarder {
             record: Arc::clone(&record),
             losses: Arc::clone(&losses),
             stop: Arc::clone(&stop),
-            noted: Vec::new(),
+            outcomes: Vec::new(),
             capture,
             trace: options.trace,
             spin: Spin {
@@ -163,7 +163,7 @@ struct Run {
     losses: Arc<Losses>,
     stop: Arc<OwnedFd>,
     /// Outcomes of packets in this turn.
-    noted: Vec<(Direction, Verdict, Moving, Instant)>,
+    outcomes: Vec<(Direction, Verdict, Moving, Instant)>,
     capture: Option<Capture>,
     trace: bool,
     spin: Spin,
@@ -192,7 +192,7 @@ impl Run {
             for index in 0..2 {
                 self.deliver(index);
             }
-            self.note(record, ignored);
+            self.record_outcomes(record, ignored);
             if busy {
                 continue;
             }
@@ -243,14 +243,14 @@ impl Run {
                 due: came,
                 unread,
             };
-            self.noted.push((direction, Verdict::Lost, lost, came));
+            self.outcomes.push((direction, Verdict::Lost, lost, came));
             return;
         }
         let passes = Released {
             packet,
             at: came,
             came,
-            goes_on: true,
+            is_forwarded: true,
         };
         if self.ways.iter().all(|way| way.ack_delay.is_none()) {
             self.enter(index, passes, unread);
@@ -300,13 +300,13 @@ impl Run {
             due: at,
             unread,
         };
-        let ended = if released.goes_on {
+        let ended = if released.is_forwarded {
             way.pipe.push(moving)
         } else {
             Err((moving, Verdict::Superseded))
         };
         if let Err((moving, verdict)) = ended {
-            self.noted.push((way.direction, verdict, moving, at));
+            self.outcomes.push((way.direction, verdict, moving, at));
         }
     }
 
@@ -325,24 +325,24 @@ impl Run {
                 Err(_) => Verdict::Refused,
             };
             let direction = self.ways[index].direction;
-            self.noted.push((direction, verdict, moving, now));
+            self.outcomes.push((direction, verdict, moving, now));
         }
     }
 
     /// Records the outcomes of packets, and releases the record.
-    fn note(&mut self, mut record: MutexGuard<'_, Record>, ignored: u64) {
-        if self.noted.is_empty() && ignored == 0 {
+    fn record_outcomes(&mut self, mut record: MutexGuard<'_, Record>, ignored: u64) {
+        if self.outcomes.is_empty() && ignored == 0 {
             return;
         }
-        for (direction, verdict, moving, at) in &self.noted {
-            record.note(*direction, *verdict, moving, *at);
+        for (direction, verdict, moving, at) in &self.outcomes {
+            record.add(*direction, *verdict, moving, *at);
         }
         let uncaptured = self.capture.as_ref().map_or(0, |capture| capture.left_out);
-        record.note_others(ignored, uncaptured);
+        record.add_others(ignored, uncaptured);
         drop(record);
-        let noted = self.noted.drain(..);
+        let outcomes = self.outcomes.drain(..);
         if let Some(capture) = &mut self.capture {
-            let delivered = noted.filter(|(_, verdict, ..)| *verdict == Verdict::Delivered);
+            let delivered = outcomes.filter(|(_, verdict, ..)| *verdict == Verdict::Delivered);
             delivered.for_each(|(.., moving, at)| capture.packet(at, moving.packet));
         }
     }

@@ -66,7 +66,7 @@ impl DirectionCounters {
         self.lost + self.overflowed + self.refused
     }
 
-    fn note(&mut self, verdict: Verdict, bytes: usize) {
+    fn add(&mut self, verdict: Verdict, bytes: usize) {
         match verdict {
             Verdict::Delivered => {
                 self.packets += 1;
@@ -195,8 +195,8 @@ impl Record {
         }
     }
 
-    /// Notes the end of a packet.
-    pub(crate) fn note(
+    /// Adds the outcome of a packet.
+    pub(crate) fn add(
         &mut self,
         direction: Direction,
         verdict: Verdict,
@@ -207,10 +207,10 @@ impl Record {
             Direction::ToServer => &mut self.counters.to_server,
             Direction::ToClient => &mut self.counters.to_client,
         };
-        way.note(verdict, moving.packet.len());
+        way.add(verdict, moving.packet.len());
         if verdict == Verdict::Delivered {
             let late = now.saturating_duration_since(moving.due) + moving.unread;
-            self.note_lateness(late, now);
+            self.add_lateness(late, now);
         }
         let Some(trace) = &mut self.trace else {
             return;
@@ -230,13 +230,13 @@ impl Record {
         });
     }
 
-    /// Notes packets that are not forwarded, and how many were not captured so far.
-    pub(crate) fn note_others(&mut self, ignored: u64, uncaptured: u64) {
+    /// Adds packets that are not forwarded, and sets the number of packets not captured so far.
+    pub(crate) fn add_others(&mut self, ignored: u64, uncaptured: u64) {
         self.counters.ignored += ignored;
         self.counters.uncaptured = uncaptured;
     }
 
-    fn note_lateness(&mut self, late: Duration, now: Instant) {
+    fn add_lateness(&mut self, late: Duration, now: Instant) {
         let step = late.as_nanos() / STEP.as_nanos();
         let step = usize::try_from(step).map_or(STEPS, |step| step.min(STEPS));
         self.steps[step] += 1;
@@ -345,7 +345,7 @@ mod tests {
     }
 
     fn deliver(record: &mut Record, due: Instant, late: Duration) {
-        record.note(
+        record.add(
             Direction::ToServer,
             Verdict::Delivered,
             &moving(due),
@@ -421,7 +421,7 @@ mod tests {
         let mut record = Record::new(false, true, true);
         let mut packet = moving(start);
         packet.unread = 4 * MS;
-        record.note(Direction::ToClient, Verdict::Delivered, &packet, start + MS);
+        record.add(Direction::ToClient, Verdict::Delivered, &packet, start + MS);
         assert_eq!(record.lateness().worst, 5 * MS);
     }
 

@@ -65,12 +65,12 @@ pub(super) struct Options {
 type Encoding = Option<Coding>;
 
 fn encodings() -> impl TypedValueParser<Value = Encoding> {
-    PossibleValuesParser::new(["br", "zst", "gz", "none"]).map(|name| Coding::named(&name))
+    PossibleValuesParser::new(["br", "zst", "gz", "none"]).map(|name| Coding::from_suffix(&name))
 }
 
 fn efforts() -> impl TypedValueParser<Value = Effort> {
     PossibleValuesParser::new(["fast", "good", "best"])
-        .map(|name| Effort::named(&name).unwrap_or_default())
+        .map(|name| Effort::from_name(&name).unwrap_or_default())
 }
 
 fn site(text: &str) -> Result<Site, String> {

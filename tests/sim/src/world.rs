@@ -348,11 +348,11 @@ impl World {
 
     fn retire(&mut self, key: Key) {
         // Recorded first, since received requests are still served.
-        self.note_retired(key);
+        self.record_retired(key);
         self.decide::<Client<Self>>(key, drain);
     }
 
-    fn note_retired(&mut self, key: Key) {
+    fn record_retired(&mut self, key: Key) {
         if let Some(link) = self.links.iter_mut().find(|l| l.key == key) {
             let wire = link.wire.borrow();
             link.drained_at
@@ -474,7 +474,7 @@ impl Reloads for World {
 
     fn ending(&mut self, key: Key, is_gone: bool) {
         // Recorded first, since received requests are still served.
-        self.note_retired(key);
+        self.record_retired(key);
         if is_gone && let Some(link) = self.link(key) {
             link.lost = true;
         }
