@@ -25,7 +25,7 @@ pub enum Coding {
 pub enum Effort {
     /// Seconds for most sites.
     Fast,
-    /// The most that is worth its time.
+    /// The best compression for a reasonable time.
     #[default]
     Good,
     /// Whatever the libraries can do.

@@ -21,7 +21,7 @@ pub(super) enum Language {
     SourceMap,
     /// Feeds, maps of the site and other XML: read as words.
     Xml,
-    /// Nothing that is known.
+    /// An unknown type.
     Opaque,
 }
 

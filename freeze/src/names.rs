@@ -42,9 +42,9 @@ type Digested = (usize, Algorithm, Content);
 /// A content of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Content {
-    /// That of the source.
+    /// The content of the source.
     Source,
-    /// That of the frozen tree.
+    /// The content of the frozen tree.
     Frozen,
 }
 

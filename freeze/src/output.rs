@@ -19,9 +19,9 @@ pub(super) struct Done {
     pub(super) manifest: Manifest,
     /// Files and siblings that were written.
     pub(super) written: usize,
-    /// Those that are as they were.
+    /// Unchanged files and siblings.
     pub(super) unchanged: usize,
-    /// Those that are gone.
+    /// Removed files and siblings.
     pub(super) removed: usize,
     /// Number of siblings, and their total length in bytes.
     pub(super) siblings: usize,

@@ -21,7 +21,7 @@ use super::tree::failed;
 pub(super) struct Stage {
     /// The frozen tree.
     out: PathBuf,
-    /// The one that is being written.
+    /// The new tree while it is written.
     new: PathBuf,
     /// The previous tree, if two renames were needed.
     old: PathBuf,
@@ -49,7 +49,7 @@ impl Stage {
     pub(super) fn find(options: &Options) -> Result<Self, String> {
         let wanted =
             std::path::absolute(&options.out).map_err(|e| failed("find", &options.out, &e))?;
-        // A link to the frozen tree stays one.
+        // A link to the frozen tree stays a link.
         let out = fs::canonicalize(&wanted).unwrap_or(wanted);
         let (Some(parent), Some(name)) = (out.parent(), out.file_name().and_then(|n| n.to_str()))
         else {

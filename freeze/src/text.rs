@@ -19,7 +19,7 @@ pub(super) struct Text<'a> {
 /// Position of each byte of a text in the file.
 #[derive(Debug, Clone)]
 enum Places {
-    /// One after the other from here on.
+    /// Consecutive positions from this one on.
     From(usize),
     /// The begin of each byte, and the end of the last one.
     Each(Vec<usize>),
@@ -47,7 +47,7 @@ impl<'a> Text<'a> {
         }
     }
 
-    /// A part of it.
+    /// A part of the text.
     pub(super) fn part(&self, from: usize, to: usize) -> Text<'_> {
         Text {
             bytes: Cow::Borrowed(&self.bytes[from..to]),

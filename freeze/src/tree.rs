@@ -23,7 +23,7 @@ pub(super) struct File {
     pub(super) disk: PathBuf,
     /// Its type.
     pub(super) kind: FileType,
-    /// Whether it keeps its name whatever refers to it.
+    /// Whether it keeps its name despite references.
     pub(super) fixed: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) enum At {
     File(usize),
     /// A directory.
     Directory,
-    /// Nothing.
+    /// No entry.
     Nothing,
 }
 

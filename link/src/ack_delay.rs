@@ -23,7 +23,7 @@ pub(crate) struct Released {
     pub(crate) packet: Vec<u8>,
     /// When it left: its delay begins then.
     pub(crate) at: Instant,
-    /// When it had come.
+    /// When it was received.
     pub(crate) came: Instant,
     /// False for a superseded acknowledgement, which is dropped.
     pub(crate) is_forwarded: bool,
@@ -43,7 +43,7 @@ pub(crate) struct AckDelay {
 struct FlowState {
     /// The acknowledgement that last left.
     acknowledged: Option<u32>,
-    /// The largest payload that went the other way.
+    /// The largest payload of the opposite direction.
     full_bytes: u32,
     held: Option<DelayedAck>,
 }

@@ -28,7 +28,7 @@ impl World {
         world
     }
 
-    /// Data of the other direction, so long.
+    /// Data of the opposite direction with this length.
     fn data(&mut self, bytes: usize) {
         let segment = Segment::parse(&packet(Flags::ACK, 1, 1, &vec![0; bytes]));
         let mut segment = segment.expect("a whole packet");

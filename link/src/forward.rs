@@ -388,9 +388,9 @@ impl Run {
 struct Spin {
     /// Remaining budget of time.
     saved: Duration,
-    /// When that was judged.
+    /// Time of the last accounting.
     looked: Instant,
-    /// Whether it has been spent since.
+    /// Whether the thread has spun since then.
     spinning: bool,
 }
 
@@ -425,7 +425,7 @@ impl Spin {
 
 /// Result of a wait.
 enum Woken {
-    /// Something is due so soon that there was none.
+    /// A packet is due so soon that there was no sleep.
     Early,
     /// After a sleep.
     Slept,

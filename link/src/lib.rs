@@ -163,7 +163,7 @@ impl Link {
     pub fn in_server<T: Send>(&self, task: impl FnOnce() -> T + Send) -> T {
         inside(&self.server, || {
             if self.options.realtime_server {
-                // As in the client.
+                // Refused in some containers, as for the client.
                 let _ = schedule::set_realtime_thread(ENDS_PRIORITY, true);
             }
             task()

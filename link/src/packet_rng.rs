@@ -101,7 +101,7 @@ mod tests {
         assert_eq!(first, lost(7, Direction::ToServer, 10_000, "1%"));
         assert_ne!(first, lost(8, Direction::ToServer, 10_000, "1%"));
         assert_ne!(first, lost(7, Direction::ToClient, 10_000, "1%"));
-        // More loss loses those, too.
+        // A higher loss loses these packets, too.
         let more = lost(7, Direction::ToServer, 10_000, "2%");
         assert!(first.iter().all(|number| more.contains(number)));
     }

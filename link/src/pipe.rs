@@ -12,7 +12,7 @@ use crate::packet_rng::PacketRng;
 use crate::quantity::{Loss, Rate};
 use crate::segment::{Direction, Segment, Verdict};
 
-/// A packet on its way.
+/// A packet in transit.
 #[derive(Debug)]
 pub(crate) struct Moving {
     /// The packet.
@@ -213,7 +213,7 @@ mod tests {
         for _ in 0..3 {
             push(&mut pipe, 1000, start);
         }
-        // One is being sent, two wait.
+        // One packet is being sent, two wait.
         assert_eq!(refused(&mut pipe, 1, start), Some(Verdict::Overflowed));
         let dues: Vec<_> = pipe.queue.iter().map(|moving| moving.due - start).collect();
         assert_eq!(dues, [11 * MS, 12 * MS, 13 * MS]);

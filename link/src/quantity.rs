@@ -61,10 +61,10 @@ impl fmt::Display for Rate {
 pub struct Loss(u32);
 
 impl Loss {
-    /// All packets.
+    /// All packets, as a share in billionths.
     pub(crate) const WHOLE: u32 = 1_000_000_000;
 
-    /// This many packets of a billion.
+    /// A share of this many billionths.
     #[must_use]
     pub fn billionths(self) -> u32 {
         self.0

@@ -72,7 +72,7 @@ impl Flags {
     pub const SYN: u8 = 0x02;
     /// The connection is broken off.
     pub const RST: u8 = 0x04;
-    /// The acknowledgement number means something.
+    /// The acknowledgement number is valid.
     pub const ACK: u8 = 0x10;
 
     /// Whether any of these bits is set.

@@ -116,7 +116,7 @@ fn numbered(device: &str) -> io::Result<Addresses> {
     })
 }
 
-/// Makes a namespace and furnishes it from inside.
+/// Makes a namespace and configures it from inside.
 fn namespace(
     furnish: impl FnOnce() -> io::Result<OwnedFd> + Send,
 ) -> io::Result<(Network, OwnedFd)> {
@@ -146,7 +146,7 @@ fn open(device: &str) -> io::Result<(OwnedFd, String)> {
     })
 }
 
-/// Settings of a namespace of one's own.
+/// Settings of a separate namespace.
 fn own_settings() {
     for (name, value) in SETTINGS {
         set(name, value);

@@ -298,7 +298,7 @@ fn lost(link: &Link, datagrams: u64) -> Vec<u64> {
             let sent = socket.send_to(&number.to_be_bytes(), address);
             sent.expect("the device takes it");
         }
-        // The ends of it may be lost, too.
+        // The datagrams that end the test may be lost, too.
         let mut number = datagrams;
         while !receiver.is_finished() {
             let _ = socket.send_to(&number.to_be_bytes(), address);
@@ -356,7 +356,7 @@ fn two_links_at_once_do_not_disturb_each_other() {
         scope.spawn(|| assert_round_trip(&quick, 200));
         assert_round_trip(&slow, 21);
     });
-    // And beside one that is busy.
+    // The same beside a busy link.
     let Some(busy) = link("20ms,20mbit,loss=0.5%,seed=1", |_| ()) else {
         return;
     };

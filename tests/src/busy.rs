@@ -219,7 +219,7 @@ pub fn check_timing<T>(
 /// Number of measurements before a test fails.
 const ATTEMPTS: usize = 3;
 
-/// Says that a test could not judge, and why.
+/// Prints that a test is inconclusive, and why.
 pub fn inconclusive(why: &str) {
     use std::io::Write;
     let line = format!("\ninconclusive: {why}\n");

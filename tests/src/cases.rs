@@ -13,9 +13,9 @@ use crate::server::Server;
 /// Which servers are held to a case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Since {
-    /// Every nginx does so, and firstbyte.
+    /// All versions of nginx, and firstbyte.
     Always,
-    /// nginx does so since 1.MINOR, and firstbyte.
+    /// nginx since 1.MINOR, and firstbyte.
     Nginx(u32),
     /// Only firstbyte does so: stricter or better than nginx on purpose.
     Ours,
@@ -30,7 +30,7 @@ pub struct Case {
     pub input: Vec<u8>,
     /// The statuses of all responses, in order.
     pub expected: Vec<u16>,
-    /// Who is held to it.
+    /// Servers that must behave like this.
     pub since: Since,
 }
 

@@ -269,7 +269,7 @@ pub fn judge(what: &str, mut once: impl FnMut() -> Result<Duration, String>) -> 
                 finding = format!("{what}: {worst:?} late");
                 is_busy &= stall >= STALL_MAX || worst <= limit + waited;
             }
-            // That is no matter of time.
+            // This fault does not depend on time.
             Err(why) => return Some(format!("{what}: {why}")),
         }
         stalls.push((stall, waited));

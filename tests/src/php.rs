@@ -48,7 +48,7 @@ pub fn with_site(mut server: Builder) -> Builder {
         for name in ["sessions", "gates"] {
             let folder = dir.join(name);
             std::fs::create_dir(&folder).expect("the folder is the test's");
-            // Its processes may be another user's.
+            // Its processes may have another user.
             set_mode(&folder, 0o777);
         }
     })
@@ -120,7 +120,7 @@ pub struct Page {
 }
 
 impl Page {
-    /// Asks for it.
+    /// Requests the page.
     #[must_use]
     pub fn ask(server: &Server, target: &str) -> Self {
         let mut client = server.client();

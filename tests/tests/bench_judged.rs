@@ -82,7 +82,7 @@ fn requests_that_a_frozen_server_keeps_waiting_are_not_left_out() {
     );
 }
 
-/// One server against itself, 200 times.
+/// A server compared with itself 200 times.
 #[test]
 fn one_server_against_itself_is_seldom_called_different() {
     if !is_long() {

@@ -19,7 +19,7 @@ use serde_json::Value;
 /// Response time of the faster server. Client, loopback and all wake-ups add to it, here some tenths of a millisecond.
 const TIME: Duration = Duration::from_millis(20);
 
-/// How much longer the slower one takes.
+/// Ratio of the response times of the slower and the faster server.
 const PLANTED: f64 = 1.05;
 
 /// A common part of both times reduces a ratio: 0.8 ms of it, which is the most allowed for, make 1.048 of 1.05.

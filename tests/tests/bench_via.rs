@@ -76,7 +76,7 @@ fn samples_during_which_the_link_was_late_are_void() {
     };
     let (waited, under_way) = (void("response"), void("service"));
     assert!(waited >= 50 && under_way >= 3, "{found}");
-    // With those 75 it would be above 250 ms.
+    // With those 75 requests it would be above 250 ms.
     let p99 = number(&found["times"]["response"]["percentiles"]["p99"]["value"]);
     assert!((40.0..200.0).contains(&p99), "{p99} ms: {found}");
     let warning = report["warnings"][0].as_str().unwrap_or_default();

@@ -53,7 +53,7 @@ fn answered(stream: &mut TcpStream) -> bool {
     false
 }
 
-/// Passes requests on, on a processor of its own.
+/// A proxy on a CPU of its own.
 fn front(back: u16, switch: &str) -> Server {
     Server::whole(&format!(
         "%%USER%% daemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log warn; worker_processes 1;

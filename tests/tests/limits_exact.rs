@@ -165,7 +165,7 @@ fn connections_up_to_the_limit_are_served_and_not_one_more() {
     }
     assert_eq!(counts.get(&b"HTTP/1.1 200"[..]), Some(&30), "{counts:?}");
     assert_eq!(counts.get(&b"HTTP/1.1 503"[..]), Some(&170), "{counts:?}");
-    // With the clients gone all places are free again.
+    // All slots are free again after the clients have left.
     wait_until("a place is free", || {
         server.client().head("/big").status == 200
     });

@@ -131,7 +131,7 @@ fn judge(server: &Server, request: &mut dyn FnMut() -> String) {
 #[test]
 fn no_request_waits_for_a_reload() {
     if !peer::is_firstbyte() {
-        // Another worker serves then.
+        // In nginx another worker serves then.
         return;
     }
     let server = Server::http(&conf()).start();

@@ -149,7 +149,7 @@ fn attack(kinds: &[Opening], connections: usize, a_second: usize) -> Result<(), 
             std::thread::park_timeout(pause);
         }
         let silent = silent.join().expect("connections can be opened");
-        // And once more with all of them there.
+        // And once more with all connections open.
         let last = answered_in_ms(port).ok_or("the last request was not answered")?;
         drop(silent);
         if last > ANSWER_MS {

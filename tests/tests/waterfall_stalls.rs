@@ -75,7 +75,7 @@ fn codes(pcap: &str) -> Vec<String> {
 struct Case {
     protocol: Protocol,
     fault: Fault,
-    /// The page, and the resource of it.
+    /// The page, and its stalled resource.
     page: &'static str,
     path: &'static str,
     hold_ms: u32,

@@ -222,7 +222,7 @@ impl Element<'_> {
         Some(self.text.html(found.from, found.to))
     }
 
-    /// Whether a value has this word among others.
+    /// Whether a value contains this word.
     fn has_word(&self, name: &[u8], word: &[u8]) -> bool {
         self.value(name).is_some_and(|value| {
             let mut words = value.bytes().split(u8::is_ascii_whitespace);

@@ -220,7 +220,7 @@ impl Js<'_> {
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    /// Whether these come next, with blanks between them.
+    /// Whether these words come next, with blanks between them.
     fn is(&self, words: &[&[u8]]) -> bool {
         let mut rest = self.0;
         for word in words {

@@ -9,7 +9,7 @@ use crate::url::{Site, Target, hash_place};
 /// A reference to a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Edge {
-    /// The file that is referred to.
+    /// The referenced file.
     pub(crate) target: usize,
     /// Position in this file at which the hash is inserted.
     pub(crate) at: usize,
@@ -43,7 +43,7 @@ pub(super) struct Sink<'t> {
     site: &'t Site,
     /// The base directory of references; `None` if it is outside the tree.
     dir: Option<String>,
-    /// With places in place of lines.
+    /// The findings, with byte positions in place of line numbers.
     found: Found,
 }
 
@@ -77,7 +77,7 @@ impl<'t> Sink<'t> {
         }
     }
 
-    /// A reference; returns the file it is to.
+    /// Adds a reference; returns its target.
     pub(super) fn reference(
         &mut self,
         url: &Text<'_>,
@@ -168,7 +168,7 @@ impl<'t> Sink<'t> {
         }
     }
 
-    /// Turns places into lines.
+    /// Converts byte positions to line numbers.
     pub(super) fn finish(self, bytes: &[u8]) -> Found {
         let mut found = self.found;
         found.named.retain(|(_, id)| !self.tree.files[*id].fixed);

@@ -129,7 +129,7 @@ struct Server {
 
 struct Ends<'a> {
     at: &'a Inside,
-    /// Those that run.
+    /// Running servers.
     servers: Vec<Server>,
     notes: Vec<String>,
 }

@@ -39,7 +39,7 @@ const MS: Duration = Duration::from_millis(1);
 /// How often a sweep is run at most, because the link was late or something was found.
 const ATTEMPTS: usize = 5;
 
-/// How often something must be found.
+/// Attempts in which a fault must be found.
 const FOUND_MAX: usize = 3;
 
 /// The sizes that fit a segment or some; a last piece that waits can be detected for sure.

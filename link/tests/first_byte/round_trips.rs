@@ -16,7 +16,7 @@ use crate::sweep::LATE_THRESHOLD;
 pub(crate) struct RoundTrips {
     /// How long it took.
     pub(crate) elapsed: Duration,
-    /// That in round trips of the link.
+    /// The elapsed time in round trips of the link.
     pub(crate) number: f64,
     /// The latest that the link delivered a packet meanwhile.
     pub(crate) link_late: Duration,

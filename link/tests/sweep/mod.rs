@@ -67,7 +67,7 @@ pub(crate) struct Sample {
     /// From when the server's end had its first packet to when it sent its first one, if the link has a
     /// [trace](link::Options::trace): the server's own part of `first`.
     pub(crate) served: Option<Duration>,
-    /// The latest that the link was meanwhile.
+    /// The greatest lateness of the link meanwhile.
     pub(crate) link_late: Duration,
 }
 
@@ -76,7 +76,7 @@ pub(crate) struct Sample {
 pub(crate) struct Outcome {
     /// The link's.
     pub(crate) round_trip: Duration,
-    /// In the order in which they were taken.
+    /// Samples in the order of measurement.
     pub(crate) samples: Vec<Sample>,
 }
 
@@ -270,7 +270,7 @@ fn part_of_server(entries: &[TraceEntry], timing: Timing) -> Option<Duration> {
     within.then(|| answered.came.saturating_duration_since(asked.left))
 }
 
-/// The median of some times; nothing of none.
+/// The median of some times; `None` without times.
 #[must_use]
 pub(crate) fn median(times: &[Duration]) -> Duration {
     let mut sorted = times.to_vec();

@@ -37,7 +37,7 @@ pub struct Fetching {
 }
 
 impl Disk {
-    /// One of which a fetch reads this many bytes.
+    /// A disk with this number of bytes per fetch.
     pub fn new(piece_bytes: u64) -> Self {
         Self {
             fetches: Vec::new(),

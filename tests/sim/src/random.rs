@@ -39,7 +39,7 @@ impl Random {
         range.start + self.below(range.len() as u64) as usize
     }
 
-    /// True this many times in a thousand.
+    /// Returns true with this probability, in thousandths.
     pub fn chance(&mut self, permille: u32) -> bool {
         self.below(1000) < u64::from(permille)
     }

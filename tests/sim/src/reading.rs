@@ -5,11 +5,11 @@ use super::{Random, Wire};
 /// How a client reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reading {
-    /// All that comes.
+    /// Reads everything.
     Eager,
     /// In small pieces.
     Slow,
-    /// Not at all after this many bytes.
+    /// Reads nothing after this many bytes.
     Stalled(usize),
 }
 

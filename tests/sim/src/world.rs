@@ -30,7 +30,7 @@ use super::{Hands, Random, SimNet, SimSocket, Wire};
 /// Cause of a connection's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClosedBy {
-    /// Its own turn.
+    /// A turn of its own.
     Turn,
     /// A change of the configuration, a request to end, or the time for the old configuration.
     Command,

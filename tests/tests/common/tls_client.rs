@@ -106,7 +106,7 @@ impl Tls {
         Self::with(rustls::ALL_VERSIONS, None, &[])
     }
 
-    /// One version.
+    /// A client of one version.
     pub(crate) fn of(version: &'static SupportedProtocolVersion) -> Self {
         let versions: &[&SupportedProtocolVersion] = if *version == rustls::version::TLS12 {
             &[&rustls::version::TLS12]
@@ -283,7 +283,7 @@ impl Tls {
     }
 }
 
-/// A connection that stays.
+/// A connection that stays open.
 pub(crate) struct Open(StreamOwned<ClientConnection, TcpStream>);
 
 impl Open {
@@ -340,7 +340,7 @@ impl Default for OneDrawer {
     }
 }
 
-/// The name under which all of them lie.
+/// The key of all sessions.
 fn drawer() -> ServerName<'static> {
     ServerName::try_from("drawer").expect("a host name")
 }

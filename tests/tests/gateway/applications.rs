@@ -184,7 +184,7 @@ fn fcgiwrap(server: &Server) -> Option<Program> {
     start.args(["-f", "-c", "4", "-s"]);
     start.arg(format!("unix:{}", socket.display()));
     let program = Program::start(server.dir(), "fcgiwrap", &mut start).listening(&socket);
-    // As its package does for the server's group.
+    // The package sets this mode for the server's group, too.
     set_mode(&socket, 0o777);
     Some(program)
 }

@@ -71,7 +71,7 @@ enum Killed {
 impl Killed {
     fn kill(self, php: &Program) {
         match self {
-            // There is one; the other takes its place.
+            // There is one process; a new one replaces it.
             Self::Serving => {
                 for child in process::children(php.pid()) {
                     process::signal(child, Signal::KILL);

@@ -29,7 +29,7 @@ fn server(cache: &Cache, directives: &str) -> Server {
     .start()
 }
 
-/// Asks for all of them in one write.
+/// Requests all paths in one write.
 fn ask(client: &mut H2Client, paths: &[&str]) -> Vec<u32> {
     client.settle();
     let (mut streams, mut bytes) = (Vec::new(), Vec::new());

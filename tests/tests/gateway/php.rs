@@ -154,7 +154,7 @@ fn paths(client: &mut Client) {
     assert_eq!(client.get("/app.php/file").text(), "given by the server");
 }
 
-/// Statuses, conditions, HEAD, on a connection that stays.
+/// Statuses, conditions and HEAD on a kept connection.
 #[track_caller]
 fn answers(server: &Server, client: &mut Client) {
     let head = client.head("/app.php/download?length=1");

@@ -20,7 +20,7 @@ fn site(directives: &str) -> Builder {
         .bytes("html/large", &[b'x'; 1_300_000])
 }
 
-/// The server serves others as before.
+/// The server still serves other clients.
 #[track_caller]
 fn is_unharmed(server: &Server) {
     assert_eq!(server.get("/ok").text(), "ok");

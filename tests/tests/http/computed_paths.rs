@@ -26,7 +26,7 @@ fn server() -> Server {
     .file("other/b", "joe:{PLAIN}right\n")
     .file("secrets", "joe:{PLAIN}right\n")
     .prepare(|dir| {
-        // The worker is to write there.
+        // The worker needs write access there.
         for name in ["logs", "other"] {
             let dir = dir.join(name);
             fs::create_dir_all(&dir).expect("it can be made");

@@ -48,7 +48,7 @@ fn exists(server: &Server, name: &str) -> bool {
     server.path("html").join(name).symlink_metadata().is_ok()
 }
 
-/// As nginx.
+/// nginx does so, too.
 #[test]
 fn a_destination_that_climbs_is_refused() {
     let server = server("");

@@ -117,7 +117,7 @@ fn changes_in_watched_directories_show_in_requests_that_come_together() {
     let mut active = None;
     while changes < WATCHED_CHANGES {
         if active.is_none() {
-            // The base and its folders.
+            // The base directory and its folders are watched.
             let is_active = watched_dirs(workers[0]) > FOLDERS;
             active = is_active.then(Instant::now);
             if is_firstbyte() && !is_active && began.elapsed() > Duration::from_secs(20) {

@@ -78,7 +78,7 @@ fn connection_without_the_header_is_closed_and_logged() {
     client.send(b"\r\n\r\n\0\r\nQUIT\n\x31\x11\0\0");
     assert_eq!(client.rest(), b"");
     server.wait_for_text("error.log", "unknown PROXY protocol version: 3");
-    // It was no request.
+    // The first bytes were no request.
     server.client().send(V1).get("/");
     let who = server.wait_for_text("who.log", "192.0.2.1");
     assert_eq!(who, "127.0.0.1 192.0.2.1\n");

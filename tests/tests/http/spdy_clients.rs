@@ -78,7 +78,7 @@ fn protocol_is_offered_where_it_is_configured() {
     assert_eq!(agreed(1, &all[2..]), "http/1.1");
     assert_eq!(agreed(2, &all), "spdy/3.1");
     assert_eq!(agreed(3, &all), "http/1.1");
-    // All of them on one port.
+    // All protocols on one port.
     assert_eq!(
         Tls::new().get(server.port(), "localhost", "/protocol").body,
         " HTTP/1.1 "

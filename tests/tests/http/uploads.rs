@@ -37,7 +37,7 @@ const SIZES: [usize; 9] = [
 enum Framing {
     Length,
     Chunked,
-    /// With its length, after `Expect: 100-continue`, without waiting.
+    /// With its length, after `Expect: 100-continue`, without a wait.
     Expect,
 }
 

@@ -171,7 +171,7 @@ fn clients_that_leave_are_counted_exactly() {
         .zeros("html/large", LARGE_BYTES)
         .start();
     let port = server.port_number(3);
-    // A response that was whole before is no abort.
+    // An earlier whole response is no abort.
     let mut client = Client::connect(port);
     client.get("/f.txt");
     client.send(request("GET", "/large", &[]));

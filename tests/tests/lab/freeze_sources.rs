@@ -233,7 +233,7 @@ fn files_and_directories_that_cannot_be_read_are_named_and_can_be_excluded() {
             assert_eq!(output.status.code(), Some(0), "{closed} {secret}: {stderr}");
         }
     }
-    // So that it can be removed.
+    // So that the directory can be removed.
     set("www/closed", 0o755);
 }
 

@@ -257,7 +257,7 @@ fn files_that_are_no_stale_socket_stay() {
     let plant: [fn(&std::path::Path); 3] = [
         |path| fs::write(path, "text").expect("a file"),
         |path| fs::create_dir(path).expect("a folder"),
-        // Its file would be stale without it.
+        // Its file would be stale without a socket.
         |path| std::mem::forget(UnixDatagram::bind(path).expect("bind")),
     ];
     for plant in plant {

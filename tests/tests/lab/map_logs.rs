@@ -32,7 +32,7 @@ impl Reading {
         self.0.as_ref().expect("it runs").id()
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the process.
     fn output(mut self) -> Output {
         let child = self.0.take().expect("it runs");
         child.wait_with_output().expect("it ends")

@@ -22,7 +22,7 @@ fn connections_of_every_protocol_have_a_row() {
     every_protocol_has_a_row(site);
 }
 
-/// Nothing else wants to know when a response begins.
+/// Without metrics no other module subscribes to the begin of responses.
 #[test]
 fn connections_of_every_protocol_have_a_row_without_metrics() {
     every_protocol_has_a_row(plain_site);
@@ -205,7 +205,7 @@ fn open_connections_have_a_row_by_minute_and_protocol() {
         .bytes("c.pem", leaf.certificate.as_bytes())
         .bytes("k.pem", leaf.key.as_bytes())
         .start();
-    // They need not have a request.
+    // Connections without a request count, too.
     let one = [server.client(), server.client(), server.client()];
     let mut two = H2Client::connect(tls_pipe(server.port_number(2), "h2"));
     two.fetch("/f.txt");

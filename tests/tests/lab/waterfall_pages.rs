@@ -124,7 +124,7 @@ fn pages_of_the_doctor_have_no_fault() {
         dir.write("a.har", archive(30, text).to_string());
         let page = path(&dir, &format!("{n}.html"));
         let outcome = run(["doctor", "--har", &path(&dir, "a.har"), "--html", &page]);
-        // 2: something bad was found.
+        // Status 2: the doctor found something bad.
         assert!([0, 2].contains(&outcome.code), "{}", outcome.stderr);
     }
     judge(&browser, &dir, &["0.html", "1.html", "2.html"]);
@@ -188,7 +188,7 @@ fn the_judge_of_archives_finds_what_is_wrong() {
     );
 }
 
-/// A picture of nothing.
+/// An empty picture.
 const PICTURE: &str = "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"1\" height=\"1\"/>";
 
 /// Texts that try to become something else: elements, attributes, the end of the page's own ones, the order of words.

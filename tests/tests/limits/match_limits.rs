@@ -184,7 +184,7 @@ fn locations_and_rewrites_tell_in_the_log() {
     }
 }
 
-/// As in nginx: it decides on the coding alone.
+/// As in nginx, the map affects only the coding.
 #[test]
 fn a_browser_that_cannot_be_compared_gets_no_gzip() {
     let server = in_server(

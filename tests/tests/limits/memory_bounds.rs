@@ -15,7 +15,7 @@ const STREAMS: usize = 100;
 const MADE_MAX: u64 = 4 << 20;
 /// Maximum memory of one that reads a byte of each: its share of encoders, and a piece of each response.
 const DRIBBLED_MAX: u64 = 5 << 20;
-/// Maximum memory of many, all together.
+/// Maximum memory for many clients in total.
 const ALL_MAX: u64 = 100 << 20;
 
 /// The longest body that Brotli's level 11 compresses in one step.

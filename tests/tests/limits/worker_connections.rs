@@ -36,7 +36,7 @@ fn ask(server: &Server) -> Client {
     client
 }
 
-/// Response on a connection that is there.
+/// Value of a sample, requested on an open connection.
 fn counted(client: &mut Client, sample: &str) -> u64 {
     let page = client.get("/metrics").text();
     let found = page.lines().find_map(|line| line.strip_prefix(sample));
@@ -65,7 +65,7 @@ const TOLD: &str = "worker_connections are not enough";
 #[test]
 fn the_limit_is_reached_exactly() {
     if !peer::is_firstbyte() {
-        // It closes idle connections before, and counts its listeners.
+        // nginx closes idle connections earlier, and counts its listeners.
         return;
     }
     let server = at_most(MOST).start();
@@ -120,7 +120,7 @@ fn idle_connections_make_way_one_by_one_and_that_is_told_once_a_second() {
 #[test]
 fn a_request_without_a_connection_for_it_is_an_error_of_the_limit() {
     if !peer::is_firstbyte() {
-        // It counts its listeners.
+        // nginx counts its listeners.
         return;
     }
     let gate = Gate::default();
@@ -181,7 +181,7 @@ fn connections_to_servers_count_and_busy_ones_stay() {
         !server.error_log().contains(TOLD),
         "there were places for all"
     );
-    // Nobody can be closed for this one, which waits.
+    // No connection can be closed for this one, which waits.
     let mut late = server.client();
     late.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let told = server.wait_for_text("error.log", TOLD);
@@ -211,7 +211,7 @@ fn idle_connections_to_servers_go_first() {
     let server = site(&format!("worker_connections {MOST};"), &http).start();
     let mut first = server.client();
     assert_eq!(first.get("/px").text(), "passed");
-    // With the connection to the server that is all.
+    // With the connection to the upstream server, all slots are in use.
     let mut others: Vec<Client> = (0..MOST - 2).map(|_| ask(&server)).collect();
     assert_eq!(shed(&mut first, "upstream"), 0);
     others.push(ask(&server));

@@ -32,7 +32,7 @@ fn site(main: &str, events: &str) -> Builder {
 /// A debugging log beside the others.
 const DEBUG: &str = "error_log %%DIR%%/debug.log debug;";
 
-/// The texts stand in the file in this order.
+/// Asserts that the file has the texts in this order.
 #[track_caller]
 fn assert_in_order(log: &str, texts: &[&str]) {
     let mut rest = log;

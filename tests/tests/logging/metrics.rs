@@ -180,7 +180,7 @@ fn handshakes_are_counted_by_how_they_went() {
     Client::connect(port)
         .send("GET / HTTP/1.1\r\nHost: a\r\n\r\n")
         .response();
-    // A message of the handshake that never comes whole.
+    // A message of the handshake that stays incomplete.
     Client::connect(port).send([22, 3, 1, 0, 1, 255]).closed();
     wait_until("all are counted", || {
         let page = page(&server);

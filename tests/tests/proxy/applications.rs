@@ -65,7 +65,7 @@ impl WebSockets {
 
 impl Drop for WebSockets {
     fn drop(&mut self) {
-        // Without input it ends.
+        // The end of its input ends it.
         drop(self.input.take());
         let _ = self.child.kill();
         let _ = self.child.wait();

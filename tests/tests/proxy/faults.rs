@@ -15,7 +15,7 @@ use rustix::net::{AddressFamily, SocketType, bind, listen, socket};
 /// Result of a response at a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ClientResult {
-    /// It came to its end.
+    /// It was complete.
     Whole(u16),
     /// It began, and the client can see that its end is missing.
     Cut,
@@ -157,7 +157,7 @@ fn server_that_dies_before_the_head_is_502() {
     all_see("reset in the head", &in_the_head, ClientResult::Whole(502));
     let unread = Backend::scripted(|_| vec![Step::Reset]);
     all_see("reset at once", &unread, ClientResult::Whole(502));
-    // Nobody listens there.
+    // No server listens there.
     let port = Port::reserve();
     let server = Server::http(&format!(
         "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://127.0.0.1:{}; }} }}",

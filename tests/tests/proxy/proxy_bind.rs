@@ -27,7 +27,7 @@ fn connections_come_from_the_address_that_is_written() {
 
 #[test]
 fn a_worker_of_another_user_may_still_bind_transparently() {
-    // Only root has the right that the worker keeps.
+    // The worker can keep this right only if the supervisor is root.
     if !peer::is_root() {
         return;
     }

@@ -59,7 +59,7 @@ fn rounds(server: &Server, once: impl Fn(&Server) + Sync) {
             );
             return inconclusive("the machine is busy");
         }
-        // Others are served.
+        // Other clients are served.
         let start = Instant::now();
         let served = loop {
             match server_answers(server) {

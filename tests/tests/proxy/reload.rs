@@ -181,7 +181,7 @@ fn file_that_was_just_replaced_or_made_is_served_as_it_is() {
         assert_eq!(server.get("/").text(), format!("replaced {number}"));
     }
     let (_dir, _backend, server) = writing("", |file, number| {
-        // Every other time it is gone.
+        // Every second file is missing.
         let _ = std::fs::remove_file(file);
         if number % 2 == 0 {
             std::fs::write(file, format!("made {number}")).expect("it is the test's");

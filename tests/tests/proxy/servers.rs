@@ -208,7 +208,7 @@ fn unbound_resolves_names_while_serving() {
     }
 }
 
-/// nginx does not start then.
+/// nginx does not start in that case.
 #[test]
 fn name_that_resolves_later_is_followed_when_it_does() {
     if !peer::is_firstbyte() || command("unbound").is_none() {

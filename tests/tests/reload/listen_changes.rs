@@ -37,9 +37,9 @@ fn has_ipv6() -> bool {
 struct Reload<'a> {
     from: &'a [&'a str],
     to: &'a [&'a str],
-    /// Addresses that are served all the time.
+    /// Addresses that are served throughout.
     stay: &'a [&'a str],
-    /// Addresses that are served afterwards alone, and before alone.
+    /// Addresses that are served only afterwards, and only before.
     new: &'a [&'a str],
     gone: &'a [&'a str],
 }

@@ -52,7 +52,7 @@ fn reload(server: &Server, number: usize) {
 #[test]
 fn ten_reloads_take_no_more_memory_than_three() {
     if !peer::is_firstbyte() {
-        // Another worker serves then, and the old one ends.
+        // In nginx another worker serves then, and the old one ends.
         return;
     }
     let server = Server::http(&conf()).start();

@@ -214,11 +214,11 @@ fn a_reload_has_the_files_of_the_disk_whatever_came_of_the_one_before() {
     wait_until("what was in the file is gone", || {
         server.get("/b").status == 404
     });
-    // One that cannot be built.
+    // A configuration that cannot be built.
     write("a", "a3; no_such_directive");
     server.signal(Signal::HUP);
     server.wait_for_text("error.log", "no_such_directive");
-    // One that can be built, and not opened.
+    // A configuration that can be built, but not opened.
     write("a", "a4");
     write("z", "z1");
     fs::rename(server.path("log"), server.path("away")).expect("a directory");

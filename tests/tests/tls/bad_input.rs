@@ -55,7 +55,7 @@ fn hello(version: [u8; 2], compressions: &[u8]) -> Vec<u8> {
         &[0, 10, 0, 6, 0, 4, 0, 29, 0, 23][..],
         // Signatures: ECDSA with SHA-256, RSA-PSS, RSA.
         &[0, 13, 0, 8, 0, 6, 4, 3, 8, 4, 4, 1],
-        // Points in one form.
+        // The extension of point formats, with one format.
         &[0, 11, 0, 2, 1, 0],
     ]
     .concat();
@@ -92,7 +92,7 @@ fn garbage_on_a_port_of_tls_ends_the_connection() {
     is_unharmed(&server);
 }
 
-/// Over HTTP/1, as every other request in the clear.
+/// Served as plain HTTP/1, like every other request in the clear.
 #[test]
 fn http2_in_the_clear_on_a_port_of_tls_gets_400() {
     let server = with("http2 on;").start();

@@ -211,7 +211,7 @@ fn a_key_that_changed_alone_is_refused_and_what_served_goes_on() {
     server.wait_for_text("error.log", "key values mismatch");
     assert!(server.error_log().contains("/9.key"));
     assert_shown(&server, &exact_name(9 - KINDS.len()), &sites.leaves[9]);
-    // With the key of before all is as before.
+    // With the earlier key, everything is as before.
     replace(&server, "9.key", &sites.leaves[9].key);
     reload(&server, "as loaded", "as edited");
     assert_shown(&server, &exact_name(9 - KINDS.len()), &sites.leaves[9]);

@@ -89,7 +89,7 @@ fn what_must_not_be_done_twice_is_too_early() {
             assert!(answer.contains("425 Too Early"), "{answer}");
         }
     }
-    // After the handshake it is time.
+    // After the handshake the request is in time.
     let mut stream = client.connect(server.port(), "localhost");
     stream
         .write_all(request("POST").as_bytes())

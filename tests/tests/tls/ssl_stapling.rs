@@ -133,7 +133,7 @@ struct Responder {
 }
 
 impl Responder {
-    /// One that acts so on each request, DER.
+    /// A responder that runs `act` for each request, DER.
     fn new(act: impl Fn(&mut TcpStream, &[u8]) + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bind");
         let port = listener.local_addr().expect("an address").port();

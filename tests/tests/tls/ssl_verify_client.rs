@@ -29,7 +29,7 @@ fn clients_are_let_in_by_their_certificates() {
     let (nobody, known, strange) = (Tls::new(), Tls::known_as(&known), Tls::known_as(&strange));
     for name in ["on", "optional", "any"] {
         assert_eq!(known.get(port, name, "/").body, "SUCCESS CN=known");
-        // The same by a session that is resumed.
+        // A resumed session has the same result.
         let again = known.get(port, name, "/");
         assert_eq!(again.body, "SUCCESS CN=known");
         assert!(again.resumed || !peer::is_firstbyte());

@@ -79,7 +79,7 @@ const DIRECTIONS: [(&str, &[&str]); 18] = [
     ("lab", &["engines", "geoip", "store", "sys", "tls"]),
     ("link", &["sys"]),
     ("tests", &["tls"]),
-    // Of tests alone: no shipped crate depends on it.
+    // For tests alone: no shipped crate depends on it.
     (
         "tests/sim",
         &[

@@ -26,7 +26,7 @@ use rustls::{ServerConfig, ServerConnection, StreamOwned};
 /// A fault of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// Nothing.
+    /// No fault.
     None,
     /// Bodies up to a size keep their last byte for a second write, without TCP_NODELAY: the kernel keeps it until the
     /// first write is acknowledged (RFC 896).
@@ -49,7 +49,7 @@ pub(crate) enum Protocol {
 }
 
 impl Protocol {
-    /// Its option.
+    /// Its name as a command-line option.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Http1 | Self::Http1Tls => "h1",
@@ -68,7 +68,7 @@ pub(crate) struct Planted {
 }
 
 impl Planted {
-    /// Starts one.
+    /// Starts a server.
     pub(crate) fn serve(protocol: Protocol, fault: Fault) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");

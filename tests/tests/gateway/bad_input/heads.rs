@@ -183,5 +183,5 @@ fn lines_that_are_none_are_no_fields() {
     all_are_as_expected(rows);
 }
 
-/// Current action, as the log names it.
+/// Action in the log.
 const READING_HEAD: &str = "while reading response header from upstream";

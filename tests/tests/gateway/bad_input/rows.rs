@@ -80,7 +80,7 @@ impl Row {
         self
     }
 
-    /// Text that the log has nevertheless.
+    /// Expects this text in the log, too.
     pub(crate) fn logged(mut self, log: &'static str) -> Self {
         self.log = Some(log);
         self
@@ -134,7 +134,7 @@ pub(crate) fn all_are_as_expected(rows: Vec<Row>) {
         .map(|(at, row)| {
             let mut steps = vec![Step::Until(end_of_request(row.gateway))];
             steps.push(Step::Send(row.answer_at(at)));
-            // A close with something unread would be a reset.
+            // A close with unread bytes would be a reset.
             steps.extend([Step::HalfClose, Step::Hold]);
             Backend::scripted(move |_| steps.clone())
         })

@@ -37,7 +37,7 @@ fn told(gateway: Gateway, target: &str, fields: &[&str]) -> String {
     String::from_utf8_lossy(&kept).into_owned()
 }
 
-// nginx passes it on: https://httpoxy.org/
+// nginx passes the field on: https://httpoxy.org/
 #[test]
 fn a_field_of_the_name_proxy_is_never_a_parameter() {
     for gateway in ALL {

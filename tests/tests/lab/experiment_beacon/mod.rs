@@ -353,7 +353,7 @@ fn script_is_a_constant_with_its_hash() {
     assert_counters(&server, &[]);
 }
 
-/// Other hosts announce nothing.
+/// Responses of other hosts have no such field.
 #[test]
 fn hosts_of_arms_announce_lengths_and_errors() {
     let server = site("").start();
