@@ -27,7 +27,7 @@ pub(crate) fn print(options: &LoadOptions, record: &Memory) {
     }
 }
 
-/// Replays files as they were read before; the rest (behind an error) comes from the disk.
+/// Replays recorded files; files after an error come from the disk.
 struct ReplaySource {
     record: Memory,
 }

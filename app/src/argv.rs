@@ -110,7 +110,7 @@ impl fmt::Display for ArgvError {
     }
 }
 
-/// The name that the program was called by, for usage lines.
+/// Returns the name under which the program was started, for usage lines.
 pub(crate) fn program() -> String {
     let called = std::env::args_os().next().unwrap_or_default();
     let name = Path::new(&called).file_name();
@@ -118,10 +118,10 @@ pub(crate) fn program() -> String {
         .into_owned()
 }
 
-/// Reads the command line; the first word is the program's name.
+/// Parses the command line; the first word is the name of the program.
 ///
 /// # Errors
-/// The first thing that is wrong.
+/// The first error.
 pub(crate) fn parse(arguments: &[OsString]) -> Result<Options, ArgvError> {
     let mut options = Options::default();
     let mut words = arguments.iter().skip(1);
@@ -177,7 +177,7 @@ fn parse_word<'a>(
     Ok(())
 }
 
-/// The flags that say which configuration is meant, `-p -e -c -g`; tools have them, too.
+/// Parses the flags that select the configuration, `-p -e -c -g`; tools have them, too.
 pub(crate) fn parse_place<'a>(
     flag: u8,
     rest: &[u8],

@@ -122,13 +122,13 @@ impl Console {
     }
 }
 
-/// Standard error as it is now, for logs that name it after it was redirected.
+/// Returns a copy of standard error, for logs opened after its redirection.
 pub(crate) fn stderr_file() -> Option<Arc<File>> {
     let copy = io::stderr().as_fd().try_clone_to_owned().ok()?;
     Some(Arc::new(File::from(copy)))
 }
 
-/// Prints one line on standard error with the program's name before it.
+/// Prints a line on standard error after the name of the program.
 pub(crate) fn say(text: fmt::Arguments<'_>) {
     // An error means that standard error is closed.
     let _ = io::stderr().write_all(&message_bytes(format_args!("nginx: {text}\n")));

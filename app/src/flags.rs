@@ -8,7 +8,7 @@
 pub(crate) struct Flag {
     /// Its letters; the first one is the usual spelling.
     pub(crate) letters: &'static [char],
-    /// The name of its value, for an option that takes one.
+    /// Name of its value, if it requires one.
     pub(crate) value: Option<&'static str>,
     /// Description, in a line.
     pub(crate) doc: &'static str,

@@ -28,7 +28,7 @@ pub(crate) struct Loaded {
 #[derive(Clone)]
 pub(crate) struct EarlierLoad {
     pub(crate) record: Arc<Memory>,
-    /// Certificates, keys and the like are taken from it too, not texts alone.
+    /// Whether certificates, keys and similar objects are reused too, not only texts.
     pub(crate) has_objects: bool,
 }
 
@@ -119,7 +119,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// Takes the part of a configuration that a worker of this generation needs.
+    /// Copies the part of a configuration that a worker of this generation needs.
     pub(crate) fn new(generation: u64, loaded: &Loaded) -> Self {
         Self {
             generation,

@@ -35,8 +35,8 @@ use argv::Options;
 use console::Console;
 use paths::Paths;
 
-/// The system's allocator, named so that changing it is one line: the hot path hardly allocates and idle
-/// connections hold nothing.
+/// The system's allocator, declared here so that a change takes one line. The hot path hardly allocates, and idle
+/// connections hold no memory of it.
 #[global_allocator]
 static ALLOCATOR: std::alloc::System = std::alloc::System;
 

@@ -19,7 +19,7 @@ pub(crate) struct Paths {
     pub(crate) prefix: PathBuf,
     /// The configuration file.
     pub(crate) conf: PathBuf,
-    /// The error log until the configuration names one; `None` is standard error.
+    /// Error log before the configuration sets one; `None` is standard error.
     pub(crate) error_log: Option<PathBuf>,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Defaults {
     pub(crate) access_log: &'static str,
 }
 
-/// The defaults of the name that the program was called by.
+/// Returns the default paths for the name of the program.
 pub(crate) fn defaults() -> &'static Defaults {
     let program = std::env::args_os().next().unwrap_or_default();
     of_name(Path::new(&program))

@@ -39,13 +39,13 @@ use pages::Pages;
 pub(crate) struct Recorder {
     /// Settings of the store.
     pub(crate) conf: LabStoreConf,
-    /// Messages of records come here.
+    /// Socket with records of workers.
     pub(crate) samples: OwnedFd,
     /// The file of the figures.
     pub(crate) figures: File,
     /// At its end when the process is to finish.
     pub(crate) control: OwnedFd,
-    /// Requests for the dashboard come here.
+    /// Listener of the dashboard.
     pub(crate) dashboard: Option<UnixListener>,
     /// Contents of files that are read with the supervisor's rights.
     pub(crate) files: Files,
@@ -61,8 +61,8 @@ pub(crate) struct Files {
 }
 
 impl Recorder {
-    /// Reads databases of addresses, and the files that `lab_store` names. Without databases, rows have no country. The log has
-    /// the reason for each file that cannot be read.
+    /// Reads databases of addresses, and the files of `lab_store`. Without databases, rows have no country. The log has
+    /// the reason for each unreadable file.
     #[must_use]
     pub(crate) fn with_files(mut self, console: &Console) -> Self {
         match Credentials::read(&self.conf.engine) {
@@ -155,7 +155,7 @@ impl Recorder {
             self.publish(&writer, rows.live);
         }
         rows.end();
-        // The socket is left to the next store process before the last rows are written.
+        // The next store process gets the socket before the last rows are written.
         drop(pages);
         writer.close();
     }
@@ -175,7 +175,7 @@ impl Recorder {
         }
     }
 
-    /// Receives the next message if there is one; its length, 0 at the end.
+    /// Receives the next message, if any; returns its length, 0 at the end.
     fn receive(&self, message: &mut [u8], is_ready: bool) -> io::Result<Option<usize>> {
         if !is_ready {
             return Ok(None);
@@ -245,7 +245,7 @@ impl Recorder {
             live.set_store(counts);
         }
         let figures = figures(&counts);
-        // A memory file takes the bytes that it has already.
+        // The memory file has this size already, so the write cannot fail.
         let _ = self.figures.write_all_at(&figures.encode(), 0);
     }
 }

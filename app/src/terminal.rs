@@ -25,7 +25,7 @@ fn columns(output: impl AsFd) -> Option<usize> {
     given.or_else(|| sys::terminal::columns(output))
 }
 
-/// A number of columns; a variable that is none is ignored, as shells ignore it.
+/// Parses a number of columns; an invalid variable is ignored, as in shells.
 fn number(text: &OsStr) -> Option<usize> {
     parse_decimal(text.as_encoded_bytes()).filter(|columns| *columns > 0)
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(
     }
 }
 
-/// Writes every file under a line with its name.
+/// Writes every file after a line with its name.
 fn dump<'a>(
     files: impl Iterator<Item = (&'a Path, &'a [u8])>,
     out: &mut dyn Write,

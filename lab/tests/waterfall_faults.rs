@@ -184,7 +184,7 @@ fn resource_that_hangs_is_recorded_until_the_end_of_the_visit() {
     let all = told["resources"].as_array().expect("it came to an end");
     let hung = all.iter().find(|one| one["url"] == format!("{hanging}/x"));
     let hung = hung.unwrap_or_else(|| panic!("{told}"));
-    assert_eq!(hung["error"], "it was not over when the visit ended");
+    assert_eq!(hung["error"], "unfinished at the end of the visit");
     assert!(
         hung["wait_ms"].as_f64().is_some_and(|ms| ms > 500.0),
         "it waited for the server: {told}"
@@ -210,11 +210,11 @@ fn what_is_no_page_is_an_error() {
     for (url, why) in [
         (
             format!("http://{}/", nonsense.name()),
-            "the server does not answer in HTTP",
+            "the response is not HTTP",
         ),
         (
             format!("http://{}/", closing.name()),
-            "the server has closed the connection",
+            "the server closed the connection",
         ),
         (refusing, "the connection was refused"),
         ("http://name.invalid/".to_owned(), "the name has no address"),
@@ -224,7 +224,7 @@ fn what_is_no_page_is_an_error() {
         ),
         (
             format!("http://{}/", empty.name()),
-            "it is a download, or has no content",
+            "the response is a download, or has no content",
         ),
     ] {
         let told = Visiting::start(&json!({"url": url})).result();
@@ -245,9 +245,9 @@ fn body_that_breaks_off_is_noted() {
     );
     let told = Visiting::start(&json!({"url": format!("http://{}/", backend.name())})).result();
     let note = told["notes"].to_string();
-    assert!(note.contains("did not come whole"), "{told}");
+    assert!(note.contains("is incomplete"), "{told}");
     assert!(
-        !note.contains("was ended"),
+        !note.contains("was stopped"),
         "nothing was waited for: {told}"
     );
 }
@@ -283,7 +283,7 @@ fn browser_that_is_killed_is_an_error() {
     assert!(signal(visiting.browser(), Signal::KILL));
     let told = visiting.result();
     let error = told["error"].as_str().unwrap_or_else(|| panic!("{told}"));
-    assert!(error.starts_with("the browser has ended"), "{error}");
+    assert!(error.starts_with("the browser has exited"), "{error}");
 }
 
 #[test]
@@ -337,7 +337,7 @@ fn programs_that_are_no_browsers_are_told() {
     for (script, why) in [
         (
             "echo no display >&2; exit 1",
-            "the browser has ended: no display",
+            "the browser has exited: no display",
         ),
         (
             "printf 'hello\\0' >&4; sleep 5",
@@ -345,7 +345,7 @@ fn programs_that_are_no_browsers_are_told() {
         ),
         (
             "printf '{}\\0' >&4; exec 4>&-; sleep 5",
-            "the browser has ended",
+            "the browser has exited",
         ),
     ] {
         dir.write("browser", format!("#!/bin/sh\n{script}\n"));
@@ -375,7 +375,7 @@ fn body_without_end_ends_at_the_timeout() {
         .as_array()
         .unwrap_or_else(|| panic!("{told}"));
     assert_eq!(all[0]["status"], 200);
-    assert_eq!(all[0]["error"], "it was not over when the visit ended");
+    assert_eq!(all[0]["error"], "unfinished at the end of the visit");
 }
 
 fn endless(mut stream: TcpStream) {

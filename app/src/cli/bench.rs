@@ -196,14 +196,20 @@ fn behind(options: &Options, spec: &Spec) -> ExitCode {
         match entered {
             Ok(inside) => run_measurement(options, Some(&inside)),
             Err(error) => {
-                let _ = fail(NAME, &format!("no link for --via: {}", os_error(&error)));
+                let _ = fail(
+                    NAME,
+                    &format!("cannot create the link for --via: {}", os_error(&error)),
+                );
                 FAILED
             }
         }
     });
     match entered {
         Ok(status) => ExitCode::from(status),
-        Err(error) => fail(NAME, &format!("no link for --via: {}", os_error(&error))),
+        Err(error) => fail(
+            NAME,
+            &format!("cannot create the link for --via: {}", os_error(&error)),
+        ),
     }
 }
 
@@ -298,7 +304,7 @@ fn verdict(options: &Options, report: &Report, measured: &Measured) -> u8 {
         return CONDITION;
     }
     if let Some(silent) = report.servers.iter().find(|server| server.done == 0) {
-        let _ = fail(NAME, &format!("{} has answered nothing", silent.name));
+        let _ = fail(NAME, &format!("{} sent no response", silent.name));
         return FAILED;
     }
     0

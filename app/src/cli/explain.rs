@@ -132,7 +132,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     };
     console.warnings(&cycle.warnings);
     let Some(http) = &cycle.http else {
-        return fail(NAME, "the configuration serves no HTTP");
+        return fail(NAME, "the configuration has no \"http\" block");
     };
     if supervisor::take_on_user(&cycle.main, &console).is_err() {
         return fail(NAME, "cannot access files with the rights of the worker");

@@ -54,7 +54,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
     }
     let directory = Directory::new().map_err(|error| {
         let reason = os_error(&error);
-        format!("a temporary directory cannot be made ({reason})")
+        format!("cannot create a temporary directory ({reason})")
     })?;
     let site = Site::new(options, directory.path())?;
     let load_options = site.load_options(directory.path());

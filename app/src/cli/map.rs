@@ -316,7 +316,7 @@ mod tests {
             ("--store sqlite:b --days 3661", "3661 is not in"),
             ("a --days 3", "cannot be used with"),
             ("a --server b", "cannot be used with"),
-            ("a --client a-b", "it is no variable"),
+            ("a --client a-b", "not a variable"),
             ("a --jsno", "a similar argument exists: '--json'"),
         ] {
             let error = parsed::<Options>(line).expect_err(line);

@@ -71,7 +71,7 @@ impl Options {
         let mut spec = self.spec.clone();
         // The link's text can name a file too (`pcap=`).
         if spec.pcap.is_some() && self.pcap.is_some() {
-            return Err("two files for packets are given".to_owned());
+            return Err("two files for packets were requested".to_owned());
         }
         spec.pcap = spec.pcap.or_else(|| self.pcap.clone());
         Ok(spec)
@@ -223,7 +223,7 @@ mod tests {
             ("5ms --json", "a value is required for '--json <FILE>'"),
             (
                 "5ms,pcap=a --pcap b -- x",
-                "two files for packets are given",
+                "two files for packets were requested",
             ),
             ("5ms --port 0 -- x", "0 is not in 1..=65535"),
             ("5ms --port +80 -- x", "+80 is not in 1..=65535"),

@@ -47,7 +47,7 @@ pub(super) fn begin(
         (true, true) => {}
         (true, false) => {
             return Err(format!(
-                "{} does not speak TLS: its \"listen\" is without \"ssl\"",
+                "{} does not use TLS: its \"listen\" has no \"ssl\"",
                 port.listen.addr
             ));
         }
@@ -59,7 +59,7 @@ pub(super) fn begin(
     let name = url.server_name();
     let bytes = name.as_ref().map(|name| name.as_bytes());
     let Ok(chosen) = certificates::handshake(http, taken.port, taken.local, bytes) else {
-        return Err("the name of the handshake ran into pcre_match_limit".to_owned());
+        return Err("the server name of the handshake exceeded pcre_match_limit".to_owned());
     };
     match &http.tls[chosen.certificate].config {
         Some(config) if !config.rejects() => {

@@ -117,7 +117,7 @@ fn nobody(wanted: &str, http: &Http) -> String {
         all.extend(shared.map(|addr| addr.to_string()));
     }
     match all.as_slice() {
-        [] => format!("no server listens on {wanted}: none listens at all"),
+        [] => format!("no server listens on {wanted}: there are no listeners"),
         _ => format!("no server listens on {wanted}; there is {}", all.join(", ")),
     }
 }

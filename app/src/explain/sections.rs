@@ -64,7 +64,7 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         Some(NameMatch::Default) => ("default", default_reason(run, &host, teller)),
         None => (
             "none",
-            "the default server of this address: no name was looked for".to_owned(),
+            "the default server of this address: no name was matched".to_owned(),
         ),
     };
     Server {

@@ -127,8 +127,11 @@ impl Teller<'_> {
 
     fn compared(&self, id: usize, fits: bool) -> Step {
         let (step, verdict) = match (&self.http.locations[id].kind, fits) {
-            (LocationKind::Exact, _) => ("exact", "is the URI: the search ends"),
-            (LocationKind::PrefixOnly, _) => ("prefix", "is the longest; no expressions after it"),
+            (LocationKind::Exact, _) => ("exact", "equals the URI: the search ends"),
+            (LocationKind::PrefixOnly, _) => (
+                "prefix",
+                "is the longest match; no regular expressions are tried",
+            ),
             (LocationKind::Regex(_), true) => ("regex", "matches"),
             (LocationKind::Regex(_), false) => ("regex", "does not match"),
             _ => ("prefix", "is the longest"),
@@ -243,7 +246,7 @@ fn outcome(found: &Result<FileKind, server_base::files::FileError>) -> String {
         Ok(FileKind::File(size)) => format!("a file of {size} bytes"),
         Ok(FileKind::Directory) => "a directory".to_owned(),
         Ok(FileKind::Other) => "neither file nor directory".to_owned(),
-        Ok(FileKind::Unchanged) => "left as it is".to_owned(),
+        Ok(FileKind::Unchanged) => "unchanged".to_owned(),
         Err(error) => sys::os_error(&std::io::Error::from_raw_os_error(error.errno)),
     }
 }

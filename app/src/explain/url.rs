@@ -142,17 +142,17 @@ mod tests {
     #[test]
     fn what_is_no_url_is_told_why() {
         for (text, why) in [
-            ("localhost/x", "it has no scheme"),
+            ("localhost/x", "the scheme is missing"),
             ("ftp://a/", "unknown scheme \"ftp\""),
-            ("http:///x", "it has no host"),
-            ("http://a:0/", "its port"),
-            ("http://a:65536/", "its port"),
-            ("http://a:+1/", "its port"),
+            ("http:///x", "the host is missing"),
+            ("http://a:0/", "the port"),
+            ("http://a:65536/", "the port"),
+            ("http://a:+1/", "the port"),
             ("http://u:p@a/", "Authorization"),
-            ("http://[::1/", "its address"),
-            ("http://[a]/", "its address"),
-            ("http://a/b c", "' ' is written %20"),
-            ("http://a/b\n", "'\\n' is written %0A"),
+            ("http://[::1/", "the IPv6 address"),
+            ("http://[a]/", "the IPv6 address"),
+            ("http://a/b c", "' ' must be written as %20"),
+            ("http://a/b\n", "'\\n' must be written as %0A"),
             ("http://unix:a:/", "absolute"),
         ] {
             let error = Url::parse(text).expect_err(text);

@@ -1,4 +1,4 @@
-//! Files with secrets and certificates that `lab_store` names.
+//! Secrets and certificates in files configured by `lab_store`.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use lab::client::trust::Trust;
 use server_base::errlog::Printable;
 use server_base::lab_store::{LabEngine, LabStoreConf};
 
-/// Contents of the files that `lab_store` names.
+/// Contents of the files configured by `lab_store`.
 #[derive(Clone, Default)]
 pub(crate) struct Credentials {
     /// The password of the user.

@@ -18,7 +18,7 @@ pub(super) struct ArmMinutes {
 }
 
 impl ArmMinutes {
-    /// Begins with nothing; `server` is the name in the rows.
+    /// Makes an empty list; `server` is the name in the rows.
     pub(super) fn new(server: String) -> Self {
         Self {
             server,
@@ -82,7 +82,8 @@ impl ArmMinutes {
         (figures, past)
     }
 
-    /// Takes the rows of the minutes before that of a time. Records of several threads may be a little late: the last one waits.
+    /// Removes the rows of the minutes before that of a time. Records of several threads may be late, so the last
+    /// minute waits.
     pub(super) fn take_before(&mut self, at_s: u64) -> Vec<ArmFigures> {
         let first = (at_s.saturating_sub(LATE_S) / 60, Name::EMPTY, Name::EMPTY);
         let rest = self.figures.split_off(&first);
@@ -91,7 +92,7 @@ impl ArmMinutes {
             .collect()
     }
 
-    /// Takes all rows.
+    /// Removes all rows.
     pub(super) fn take_all(&mut self) -> Vec<ArmFigures> {
         std::mem::take(&mut self.figures).into_values().collect()
     }

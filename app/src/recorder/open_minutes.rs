@@ -15,7 +15,7 @@ pub(super) struct OpenMinutes {
 }
 
 impl OpenMinutes {
-    /// Begins with nothing; `server` is the name in the rows.
+    /// Makes an empty list; `server` is the name in the rows.
     pub(super) fn new(server: String) -> Self {
         Self {
             server,
@@ -49,14 +49,14 @@ impl OpenMinutes {
     }
 }
 
-/// Returns the numbers that are not zero, with the names of rows.
+/// Returns the numbers other than 0, with the names of their rows.
 pub(super) fn named(counts: &OpenCounts) -> impl Iterator<Item = (String, u64)> {
     let all = Protocol::ALL.into_iter().zip(counts.counts);
     all.filter(|(_, count)| *count > 0)
         .map(|(protocol, count)| (name_of(protocol).to_owned(), count.into()))
 }
 
-/// Returns the name as in `$server_protocol`. A connection of HTTP/1 may have an older version.
+/// Returns the name as in `$server_protocol`. An HTTP/1 connection may use an older version.
 fn name_of(protocol: Protocol) -> &'static str {
     protocol.newest_version().as_str()
 }

@@ -112,7 +112,7 @@ fn create_directory(
     if is_given(&fs::metadata(path).map_err(|error| ("stat()", error))?) {
         return Ok(());
     }
-    // Somebody else's link could name any directory.
+    // A link of another user could point to any directory.
     let directory = trusted::open_directory(path).map_err(|error| ("open()", error))?;
     let metadata = directory.metadata().map_err(|error| ("stat()", error))?;
     if metadata.uid() != account.uid {

@@ -1,11 +1,13 @@
 //! Watched files, which are reloaded without HUP: finds new contents for `ReloadStep::Renew`.
 //!
-//! Once a second each file's state is compared with its state when it was read. A change counts if two looks have found the
-//! same state, so that no file is read while it is written. Files that belong together (a certificate and its key) are
-//! loaded together: until they match, the generation keeps the old bytes, and the reason is logged once for each state. The
-//! next generation has the loaded text of the configuration, whatever is on the disk now. Connections stay.
+//! Once a second the state of each file is compared with its state when it was read. A change counts if two checks
+//! found the same state, so that no file is read while it is written. Files that belong together (a certificate and its
+//! key) are loaded together: until they match, the generation keeps the old bytes, and the reason is logged once for
+//! each state. The next generation has the loaded text of the configuration, even if that has changed on the disk.
+//! Connections stay.
 //!
-//! Absent: inotify. The replaced object is mostly a link, or a directory above it; a look at the path finds that too.
+//! Absent: inotify. The replaced object is mostly a link, or a directory above it; a check of the path covers these,
+//! too.
 
 use std::collections::HashMap;
 use std::io;
@@ -35,7 +37,7 @@ pub(super) struct FileWatcher {
 type Changes = HashMap<PathBuf, (Option<Stamp>, io::Result<Vec<u8>>)>;
 
 impl FileWatcher {
-    /// When files are to be looked at again, if any of this generation are.
+    /// Returns the time of the next check; `None` if this generation has no watched files.
     pub(super) fn due(&self, generation: &OpenConfig) -> Option<Instant> {
         let watches = !generation.watches.is_empty();
         watches.then(|| self.due.unwrap_or_else(|| Instant::now() + LOOK_EVERY))
@@ -116,7 +118,8 @@ impl FileWatcher {
         }
     }
 
-    /// Whether a file changes at this time, so that the next look decides. A refused file counts with its old bytes.
+    /// Returns whether a file is changing now, so that the next check decides. A refused file counts with its old
+    /// bytes.
     fn is_moving(&self, path: &Path, generation: &OpenConfig, changes: &Changes) -> bool {
         let known = generation.file(path).and_then(|(_, stamp)| stamp);
         let seen = self.seen.get(path).copied().flatten();
@@ -195,5 +198,5 @@ const EINVAL: i32 = 22;
 /// Largest watched file, in bytes.
 const FILE_BYTES_MAX: u64 = 1 << 20;
 
-/// Interval between looks at files. A change is loaded at the second look, within twice this time.
+/// Interval between checks of files. A change is loaded at the second check, within twice this time.
 const LOOK_EVERY: Duration = Duration::from_secs(1);

@@ -153,13 +153,13 @@ fn activated(pid: Option<&OsStr>, count: Option<&OsStr>) -> i32 {
     count.unwrap_or(0).min(ACTIVATED_MAX)
 }
 
-/// Numbers of listening sockets for the next binary: nginx's name, so that it may be nginx.
+/// Variable with the listening sockets for the next binary. It is nginx's, so that the next binary may be nginx.
 pub(super) const SOCKETS: &str = "NGINX";
 
 /// Variable with the numbers of the sockets from a service manager. Files of these sockets must outlive the server.
 pub(super) const ACTIVATED: &str = "FIRSTBYTE_ACTIVATED";
 
-/// Variables that were meant for this process and not for one that it starts.
+/// Variables for this process, which its children must not get.
 pub(super) const OWN_VARIABLES: &[&str] = &[
     SOCKETS,
     ACTIVATED,
@@ -171,7 +171,7 @@ pub(super) const OWN_VARIABLES: &[&str] = &[
 /// The number of the first socket from a service manager.
 const FIRST_ACTIVATED: i32 = 3;
 
-/// The most sockets taken from a service manager.
+/// Most sockets accepted from a service manager.
 const ACTIVATED_MAX: i32 = 4096;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Files of UNIX-domain sockets that are left to the supervisor which started this one in its place.
+//! Files of UNIX-domain sockets that the predecessor, which started this process, may still need.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -20,14 +20,14 @@ impl LeftFile {
         Some(Self(path, metadata.dev(), metadata.ino()))
     }
 
-    /// Its path, unless another file has taken it.
+    /// Returns its path, unless the path has another file now.
     pub(super) fn path(&self) -> Option<&PathBuf> {
         let now = Self::of(self.0.clone());
         (now.as_ref() == Some(self)).then_some(&self.0)
     }
 }
 
-/// Files of sockets that came from the predecessor and that the configuration does not name any more.
+/// Returns the files of inherited sockets that the configuration no longer uses.
 pub(super) fn unclaimed(inherited: &Inheritance, claimed: &[Listener]) -> Vec<LeftFile> {
     let unclaimed = inherited.listeners.iter().filter(|listener| {
         listener.origin() == Origin::Predecessor

@@ -3,7 +3,6 @@
 //! A socket is kept if its address was configured before, so that no connection in its queue is lost. A new address is
 //! bound, with nginx's five tries while it is in use. Generations share sockets, and so do this process, its
 //! predecessor and its successor. A socket closes after its last user. Source: nginx documentation, `listen`.
-//! started: one closes when the last that names it is gone. Source: nginx documentation, `listen`.
 
 pub(crate) mod beside;
 pub(crate) mod dashboard;
@@ -41,16 +40,16 @@ pub(crate) struct Listener {
 pub(crate) enum Origin {
     /// They were bound here.
     Own,
-    /// They came from the supervisor that started this one in its place.
+    /// Inherited from the supervisor that started this process.
     Predecessor,
-    /// They came from a service manager, which keeps them when this server ends.
+    /// Inherited from a service manager, which keeps them after the end of this server.
     Manager,
 }
 
 /// Another supervisor that shares sockets with this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum OtherServer {
-    /// There is none.
+    /// No other server.
     None,
     /// The one that started this one.
     Predecessor,
@@ -95,7 +94,7 @@ impl Listener {
         self.origin
     }
 
-    /// Whether no other process serves or keeps the sockets.
+    /// Returns whether no other process serves or keeps the sockets.
     fn is_ours(&self, other_server: OtherServer) -> bool {
         match self.origin {
             Origin::Own => other_server != OtherServer::Successor,
@@ -211,7 +210,7 @@ pub(crate) fn apply_options_to_given(listeners: &[Listener], console: &Console) 
     }
 }
 
-/// Applies options that changed to the sockets that were taken over. nginx only warns of failures.
+/// Applies changed options to adopted sockets. As in nginx, failures are only warnings.
 pub(crate) fn apply_options(listeners: &[Listener], old: &[Listener], console: &Console) {
     for listener in listeners {
         let before = old.iter().find(|old| old.fits(&listener.listen));
@@ -231,7 +230,7 @@ fn reconfigure(listener: &Listener, console: &Console) {
     }
 }
 
-/// Binds every address as a test: one that is in use is taken for the running server's.
+/// Binds every address as a test. An address in use is taken for that of the running server.
 ///
 /// # Errors
 /// An address cannot be bound for another reason, which has been reported.

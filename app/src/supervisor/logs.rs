@@ -1,7 +1,7 @@
 //! The log files of one generation: opened with the supervisor's rights, written by the worker.
 //!
-//! They are opened anew at each reload, as in nginx, and on USR1, when they are also given to the
-//! worker's user. Source: nginx documentation, "Controlling nginx", "Rotating Log-files".
+//! They are reopened at each reload, as in nginx, and on USR1, which also makes the worker's user their owner. Source:
+//! nginx documentation, "Controlling nginx", "Rotating Log-files".
 
 use std::fs::File;
 use std::io;
@@ -66,7 +66,7 @@ impl Logs {
             error_logs,
             stderr,
         };
-        // Each is named once in the list.
+        // The list has no duplicates.
         for path in cycle.log_paths.clone() {
             let file = open(&path, console)?;
             logs.files.push((path, file));
@@ -74,7 +74,7 @@ impl Logs {
         Ok(logs)
     }
 
-    /// Opens every log anew; one that cannot be opened stays as it is, which is reported.
+    /// Reopens every log. One that cannot be opened is kept, and the error is reported.
     pub(crate) fn reopen(&mut self, account: Option<&Account>, console: &Console) {
         for (path, file) in &mut self.files {
             let Ok(reopened) = open(path, console) else {

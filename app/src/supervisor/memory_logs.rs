@@ -70,7 +70,7 @@ impl MemoryLogs {
     }
 
     fn write(&self, path: &Path) -> io::Result<()> {
-        // Removed and made anew, so that a link which somebody put there is not followed.
+        // Removed and created again, so that another user's link is not followed.
         match fs::remove_file(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
             _ => {}

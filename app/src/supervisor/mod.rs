@@ -76,7 +76,7 @@ fn prepare(
     console: Console,
     arguments: &[OsString],
 ) -> Result<Supervisor, Logged> {
-    // From the first listener on clients may come, and with them signals: none may find this process unprepared.
+    // Clients, and with them signals, may arrive from the first listener on. So signals are blocked before.
     let signals = reported("signalfd()", Signals::new(SIGNALS), &console)?;
     for signo in IGNORED {
         reported("signal()", signal::ignore(*signo), &console)?;
@@ -130,7 +130,7 @@ fn finish(
     pid_file::write(&current.main.pid, console)?;
     current.logs.redirect_stderr(&running);
     if let Some(starting) = starting {
-        // The command returns: all that a service manager may read is there.
+        // The command returns now; the pid file and the messages for a service manager exist.
         starting.succeeded();
     }
     let is_store_thread = !current.main.master_process;
@@ -182,7 +182,7 @@ fn open_first(
         return Err(reported);
     }
     listeners::apply_options_to_given(&first.listeners, console);
-    // Returns the memory of the parsed texts to the system before the first fork, so that children do not copy it.
+    // The parsed texts are freed before the first fork, so that children do not copy their memory.
     heap::trim();
     Ok(first)
 }

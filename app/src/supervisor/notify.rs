@@ -33,7 +33,7 @@ enum State {
 }
 
 impl Notify {
-    /// Finds the service manager; one with an impossible name is reported, and the server starts without it.
+    /// Finds the service manager. An invalid name is reported, and the server starts without it.
     pub(super) fn from_environment(predecessor: Option<u32>, console: &Console) -> Self {
         let manager = ServiceManager::from_environment().unwrap_or_else(|error| {
             console.failed(Level::Warn, format_args!("NOTIFY_SOCKET"), &error);
@@ -100,7 +100,7 @@ impl Notify {
         self.state = State::Stopping;
         match successor {
             Some(pid) => self.main_process(pid, console),
-            // The service goes on with the one that started this one.
+            // The predecessor continues the service.
             None if self.has_predecessor() => {}
             None => self.send("STOPPING=1\nSTATUS=stopping", console),
         }

@@ -79,7 +79,7 @@ impl OpenConfig {
         })
     }
 
-    /// Work of the supervisor for it, to be repeated for files that were read anew.
+    /// Returns the supervisor's part of this configuration again, with files that were read again.
     pub(crate) fn again(&self, record: Arc<Memory>) -> Loaded {
         let cycle = self.plan.for_supervisor();
         Loaded { cycle, record }
@@ -145,8 +145,8 @@ impl OpenConfig {
         Ok(bundle)
     }
 
-    /// Bundle with which a worker that serves this generation prepares one from files read anew, for which the supervisor's
-    /// work is the same.
+    /// Returns a bundle for a worker of this generation to prepare the next one from new files, while the supervisor's
+    /// part is the same.
     ///
     /// # Errors
     /// Those of [`OpenConfig::bundle`].
@@ -230,7 +230,7 @@ fn path_text(path: &Path) -> String {
     }
 }
 
-/// Opens and closes everything that `cycle` names, for `-t`.
+/// Opens and closes everything in `cycle`, for `-t`.
 ///
 /// # Errors
 /// Something cannot be opened, which has been reported.

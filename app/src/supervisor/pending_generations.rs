@@ -43,7 +43,7 @@ impl<G> PendingGenerations<G> {
         self.0.last().map(|(number, _)| *number)
     }
 
-    /// Takes the newest, to be current again.
+    /// Removes the newest, which becomes current again.
     pub(super) fn pop(&mut self) -> Option<G> {
         self.0.pop().map(|(_, one)| one)
     }
@@ -52,7 +52,7 @@ impl<G> PendingGenerations<G> {
         self.0.iter().map(|(_, one)| one)
     }
 
-    /// Takes all.
+    /// Removes all.
     pub(super) fn clear(&mut self) -> Vec<G> {
         self.settle(u64::MAX)
     }
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn refusal_of_the_newest_goes_back_to_what_the_worker_took_last() {
-        // Two were sent before the worker answered: it takes 2 and refuses 3, which is current.
+        // Two were sent before an answer: the worker accepts 2 and refuses 3, which is current.
         let mut earlier = earlier([1, 2]);
         assert_eq!(earlier.settle(2), [1]);
         assert_eq!((earlier.last(), earlier.pop()), (Some(2), Some(2)));

@@ -23,7 +23,7 @@ pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Logged> {
     reported(written, path, console)
 }
 
-/// Whether another file may take the name: there is none, or a regular one with this name alone.
+/// Returns whether a rename may replace the file: it does not exist, or is regular and has no second name.
 fn is_replaceable(path: &Path) -> bool {
     match fs::symlink_metadata(path) {
         Ok(metadata) => metadata.is_file() && metadata.nlink() == 1,
@@ -51,7 +51,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
     named
 }
 
-/// Writes to the file that has the name. If it is longer, its end is cut off afterwards, so that it is never empty.
+/// Overwrites the file at `path`. A longer file is truncated afterwards, so that it is never empty.
 fn overwrite(path: &Path, text: &str) -> io::Result<()> {
     let mut options = OpenOptions::new();
     let opened = options
@@ -78,7 +78,7 @@ pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
     let made = options.clone().create_new(true).mode(MODE).open(path);
     let result = match made {
         Ok(_) => fs::remove_file(path),
-        // It is created all the same: the name may be a link to a missing file.
+        // The file is opened with create nevertheless: the name may be a link to a missing file.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => options
             .create(true)
             .truncate(false)
@@ -101,7 +101,7 @@ pub(crate) fn remove(path: &Path, console: &Console) {
     }
 }
 
-/// The name that the file has while another supervisor, started by this one, has taken its place.
+/// Returns the name of the file while a successor started by this process serves.
 fn oldbin(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(OLDBIN);

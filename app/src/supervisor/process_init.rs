@@ -1,8 +1,8 @@
 //! Start of a forked process: it becomes a worker or the store process.
 //!
-//! It takes on limits, user, directory and signals, in nginx's order and with nginx's messages. Then it has no more rights
-//! than the worker's user. Source: nginx documentation, "Core
-//! functionality": `user`, `env`, `worker_priority`, `worker_rlimit_*`, `working_directory`.
+//! It sets limits, user, directory and signals, in nginx's order and with nginx's messages. After that it has only the
+//! rights of the worker's user. Source: nginx documentation, "Core functionality": `user`, `env`, `worker_priority`,
+//! `worker_rlimit_*`, `working_directory`.
 
 use std::ffi::OsString;
 use std::os::fd::OwnedFd;
@@ -50,7 +50,7 @@ pub(super) fn run_worker(seed: WorkerSpawn) -> i32 {
     driver::worker::run(control, load::in_worker(built))
 }
 
-/// Takes on the limits, the user and the directory of a worker, in nginx's order.
+/// Sets the limits, the user and the directory of a worker, in nginx's order.
 fn become_worker(
     main: &MainConf,
     account: Option<&Account>,
@@ -103,7 +103,7 @@ fn become_worker(
     Ok(())
 }
 
-/// Takes on the user and the priority of the store process: signals stay blocked, since its sockets say when it finishes.
+/// Sets user and priority of the store process. Signals stay blocked, since its sockets end it.
 ///
 /// # Errors
 /// The cause, which has been logged.
@@ -112,7 +112,7 @@ pub(super) fn become_store(account: Option<&Account>, console: &Console) -> Resu
         let text = format_args!("setpriority({STORE_PRIORITY})");
         console.failed(Level::Alert, text, &error);
     }
-    // Event streams of the dashboard take a descriptor each.
+    // Each event stream of the dashboard uses a descriptor.
     limits::raise(console);
     if let Some(account) = account {
         change_user(account, false, console)?;
@@ -184,7 +184,7 @@ const IGNORED: &[i32] = &[
     signal::IO,
 ];
 
-/// Nice value of the store process: threads that serve come first.
+/// Nice value of the store process, so that serving threads have priority.
 const STORE_PRIORITY: i32 = 10;
 
 /// Exit code of a worker if another one would fail as well.

@@ -55,7 +55,7 @@ pub(super) enum ReloadStep {
 }
 
 impl Supervisor {
-    /// Takes a reload from this step to its end, or to the next wait.
+    /// Runs a reload from this step to its end, or to the next wait.
     pub(super) fn reload(&mut self, step: ReloadStep) -> Flow {
         let mut next = Some(step);
         while let Some(step) = next {
@@ -88,7 +88,7 @@ impl Supervisor {
         })
     }
 
-    /// Has the serving worker build the configuration of the files as they are now.
+    /// Makes the serving worker build the configuration from the present files.
     fn prepare(&mut self) -> Option<ReloadStep> {
         // An earlier build has older files.
         self.pending_reload
@@ -112,13 +112,13 @@ impl Supervisor {
         None
     }
 
-    /// The worker that serves the current generation, if no other one is on its way.
+    /// Returns the worker that serves the current generation, if no other change is in progress.
     fn steady_worker(&self) -> Option<u64> {
         let is_steady = self.phase == Phase::Serving
             && self.pending_generations.is_empty()
             && self.pending_reload.is_none()
             && self.built.is_none();
-        // Names of watched files are found in the text.
+        // Watched files are known only from the parsed text.
         if !is_steady || !self.current.watches.is_empty() {
             return None;
         }
@@ -167,7 +167,7 @@ impl Supervisor {
         }
     }
 
-    /// Opens all names of a configuration but new addresses.
+    /// Opens everything in a configuration except new addresses.
     fn open(&mut self, loaded: Loaded, worker: Option<u64>) -> Option<ReloadStep> {
         let (number, logs) = (self.generations, &self.current.logs);
         let listeners = self.open_listeners();
@@ -181,7 +181,7 @@ impl Supervisor {
             self.notify.refused(&self.console);
             return None;
         };
-        // New addresses are bound anew, so the reload that waits must close its own first.
+        // The pending reload must close its new addresses before they can be bound again.
         self.abandon_reload();
         next.prepared_by = worker;
         Some(ReloadStep::Bind(Box::new(next), 0))
@@ -249,7 +249,7 @@ impl Supervisor {
     }
 
     fn move_pid_file(&self, old: &MainConf, new: &MainConf) -> Result<(), Logged> {
-        // With a new binary the file is aside, and gets the current name when that ends.
+        // While a successor runs, the file has another name. It gets the current name when the successor ends.
         if old.pid != new.pid && self.successor.is_none() {
             pid_file::write(&new.pid, &self.console)?;
             pid_file::remove(&old.pid, &self.console);
@@ -306,7 +306,7 @@ impl Supervisor {
         self.notify.refused(&self.console);
     }
 
-    /// Abandons the pending reload, because another command came.
+    /// Abandons the pending reload in favour of another command.
     pub(super) fn abandon_reload(&mut self) {
         if let Some(pending) = self.pending_reload.take()
             && let ReloadWait::Address(next, _) = pending.wait
@@ -324,7 +324,7 @@ impl Supervisor {
         self.notify.refused(&self.console);
     }
 
-    /// Removes the files of sockets that neither the current generation nor an earlier one names.
+    /// Removes the files of sockets that no current or pending generation uses.
     pub(super) fn remove_unneeded(&mut self, gone: &[Listener]) {
         let kept = self.open_listeners();
         self.remove_unix_files(gone, &kept);
@@ -338,6 +338,6 @@ impl Supervisor {
     }
 }
 
-/// Time limit of a build in the worker, enough for half a second of work on CPUs that serving takes nearly whole. A worker
-/// that hangs must not keep a reload that starts another.
+/// Time limit of a build in the worker: enough for half a second of work on busy CPUs. A worker that hangs must not
+/// block a reload that starts another one.
 const BUILD_WAIT: Duration = Duration::from_secs(5);

@@ -65,7 +65,7 @@ impl Supervisor {
             .flatten()
             .min()?;
         let left = next.saturating_duration_since(Instant::now());
-        // Rounded up, so that it is due when the wait ends.
+        // Rounded up, so that it is due after the wait.
         Some(u64::try_from(left.as_micros().div_ceil(1000)).unwrap_or(u64::MAX))
     }
 
@@ -124,7 +124,7 @@ impl Supervisor {
         self.reload(ReloadStep::Prepare)
     }
 
-    /// Opens every log anew and sends the descriptors to the workers.
+    /// Reopens all logs and sends the descriptors to the workers.
     fn reopen_logs(&mut self) {
         self.console.notice(format_args!("reopening logs"));
         let account = self.current.account.clone();
@@ -132,7 +132,7 @@ impl Supervisor {
         if let Some(ReloadWait::Address(next, _)) =
             self.pending_reload.as_mut().map(|p| &mut p.wait)
         {
-            // Its files were opened by names that may be others' since.
+            // The names of its files may have been rotated since it was opened.
             next.logs.reopen(account.as_ref(), &self.console);
         }
         self.console = Console::of_log(self.current.logs.error_log());
@@ -150,7 +150,7 @@ impl Supervisor {
         }
     }
 
-    /// Looks at watched files if it is time, and reloads with those that have changed.
+    /// Checks watched files if it is time, and reloads with changed ones.
     fn reload_changed_files(&mut self, now: Instant) -> Flow {
         let is_due = self.watcher.is_due(&self.current, now);
         if !is_due || self.phase != Phase::Serving || self.pending_reload.is_some() {

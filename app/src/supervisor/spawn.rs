@@ -1,8 +1,8 @@
-//! Workers: starting one, sending it messages, losing it; and the start of the store process.
+//! Workers: starting one, sending it messages, replacing a lost one; and the start of the store process.
 //!
-//! A worker that ends without a command is started again. The first times that is done at once, so that a crash costs clients
-//! little. Then a pause grows, so that a worker that cannot run does not use up the machine. Source: nginx documentation, "Core
-//! functionality".
+//! A worker that ends without a command is restarted. The first restarts are immediate, so that a crash costs clients
+//! little. Then a growing pause keeps a worker that cannot run from using up the CPU. Source: nginx documentation,
+//! "Core functionality".
 
 use std::io;
 use std::ops::ControlFlow::{Break, Continue};
@@ -123,14 +123,14 @@ impl Supervisor {
         Ok(bundle)
     }
 
-    /// Sends a message; a worker that does not take it is killed, and its end is noticed as any other.
+    /// Sends a message. A worker that does not receive it in time is killed, and its exit is handled like any other.
     pub(super) fn send(&self, id: u64, message: &ToWorker) {
         let Some(worker) = self.workers.iter().find(|worker| worker.id == id) else {
             return;
         };
         if let Err(error) = message.send(&worker.control, MESSAGE_TIME) {
             if worker.leaving && error.kind() == io::ErrorKind::BrokenPipe {
-                // It has ended before the command came.
+                // The worker ended before the command.
                 return;
             }
             let name = worker.name();

@@ -53,7 +53,7 @@ pub(super) enum Phase {
 /// The supervisor: open files, processes that it has started, and pending work. Its actions are in the files beside.
 pub(super) struct Supervisor {
     pub(super) options: LoadOptions,
-    /// Arguments and environment of this process, for the binary that takes its place.
+    /// Arguments and environment of this process, for a new binary.
     pub(super) arguments: Vec<OsString>,
     pub(super) console: Console,
     pub(super) title: Title,
@@ -63,7 +63,7 @@ pub(super) struct Supervisor {
     pub(super) notify: Notify,
     pub(super) phase: Phase,
     pub(super) current: OpenConfig,
-    /// The first configuration as it was built, until a worker serves by it.
+    /// The first configuration as built, until a worker serves it.
     pub(super) built: Option<Built>,
     /// Generations by which workers may serve until one is ready for `current`.
     pub(super) pending_generations: PendingGenerations<OpenConfig>,

@@ -35,7 +35,7 @@ pub(super) struct StoreProcess {
     /// A process or thread that finishes, and when it is killed or left alone.
     leaving: Option<(Handle, Instant)>,
     respawn: Respawn,
-    /// When settings or logs have changed: another process takes its place.
+    /// Time of a change of settings or logs; another process then replaces this one.
     stale_since: Option<Instant>,
     /// It is a thread of this process, as the first worker is.
     is_thread: bool,
@@ -98,7 +98,7 @@ impl StoreProcess {
         }
     }
 
-    /// Has another process take the place of the running one: settings or logs have changed.
+    /// Has another process replace the running one after a change of settings or logs.
     pub(super) fn renew(&mut self) {
         self.stale_since = Some(Instant::now());
     }
@@ -203,7 +203,7 @@ impl StoreProcess {
         }
     }
 
-    /// Forgets a process that has ended, and kills one that takes too long.
+    /// Removes an ended process from the state, and kills one that exceeds its time.
     fn settle(&mut self, now: Instant) {
         let Some((handle, kill_at)) = &mut self.leaving else {
             return;
@@ -322,5 +322,5 @@ const LEAVE_WAIT: Duration = Duration::from_secs(30);
 /// Time in which a store process finishes at the end of the server, and at its quick end.
 const END_WAIT: Duration = Duration::from_secs(15);
 const QUICK_END_WAIT: Duration = Duration::from_secs(4);
-/// Interval of looks at a thread that finishes.
+/// Interval of checks of a finishing thread.
 const THREAD_LOOK: Duration = Duration::from_millis(20);

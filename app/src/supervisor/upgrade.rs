@@ -1,10 +1,10 @@
-//! USR2: another binary takes the place of this one, which serves again if the other ends.
+//! USR2: starts another binary, which may replace this one. If it ends first, this one serves again.
 //!
-//! The new binary is started beside this one with the same arguments and the listening sockets, so both serve; an
-//! administrator then ends the old or the new one. Until then the pid file of this process has `.oldbin` at the end of
-//! its name. If the new one ends first, the file gets its name back, and workers that were finishing are started again.
-//! The descriptors are passed as a list of variables (`exec::Passed`): anything else that the next binary needs of this
-//! one joins that list. Source: nginx documentation, "Upgrading Executable on the Fly".
+//! The new binary is started beside this one with the same arguments and the listening sockets, so both serve. An
+//! administrator then ends the old or the new one. Until then the pid file of this process has the suffix `.oldbin`. If
+//! the new one ends first, the file is renamed back, and finishing workers are replaced. The descriptors are passed in
+//! a list of variables (`exec::Passed`). Further data for the next binary must be added to that list. Source: nginx
+//! documentation, "Upgrading Executable on the Fly".
 
 use std::borrow::Cow;
 use std::ops::ControlFlow::Continue;
@@ -31,7 +31,7 @@ impl Supervisor {
         }
     }
 
-    /// Whether USR2 means anything now.
+    /// Returns whether USR2 is accepted now.
     pub(super) fn can_change_binary(&self) -> bool {
         // As in nginx, a process without a supervisor of its own does not start another.
         self.current.main.master_process && self.other_server() == OtherServer::None
@@ -109,7 +109,7 @@ impl Supervisor {
 
     /// The new binary has ended: this process is the only one again.
     pub(super) fn successor_ended(&mut self, successor: &Successor, exit: Exit) -> Flow {
-        // An administrator ends it with code 0; anything else is why it did not take over.
+        // An administrator ends it with code 0. Any other exit is the reason of its failure.
         let level = match exit {
             Exit::Code(0) => Level::Notice,
             _ => Level::Error,
@@ -133,15 +133,14 @@ impl Supervisor {
         self.start_worker()
     }
 
-    /// Removes the files of UNIX-domain sockets that `gone` has and `kept` has not, as far as they are this
-    /// process's to remove.
+    /// Removes the files of UNIX-domain sockets in `gone` but not in `kept`, if this process owns them.
     pub(super) fn remove_unix_files(&mut self, gone: &[Listener], kept: &[Listener]) {
         let left = listeners::remove_unix_files(gone, kept, self.other_server(), &self.console);
         self.left.extend(left.into_iter().filter_map(LeftFile::of));
     }
 
-    /// Removes the files that were left to the predecessor, once it has ended. One that was made anew is
-    /// somebody else's.
+    /// Removes the files that were left to the predecessor, once it has ended. A replaced file belongs to another
+    /// server.
     pub(super) fn remove_left_files(&mut self) {
         if self.other_server() == OtherServer::Predecessor {
             return;

@@ -40,7 +40,7 @@ pub(super) enum WorkerHandle {
 }
 
 impl Worker {
-    /// `worker process 123`, as nginx's log names it.
+    /// Returns `worker process 123`, the name in nginx's log.
     pub(super) fn name(&self) -> String {
         match &self.kind {
             WorkerHandle::Process(pid) => format!("worker process {pid}"),

@@ -135,14 +135,14 @@ impl Supervisor {
                 self.dismiss(index, &ToWorker::Quit);
             }
         }
-        // From now on a worker that is started anew builds for itself.
+        // From now on a restarted worker builds the configuration itself.
         self.built = None;
         self.remove_unneeded(&gone);
         // Memory that reading the configuration took may not be needed again soon.
         trim();
     }
 
-    /// A worker could not take a generation: the one before it goes on.
+    /// Handles a worker that could not load a generation: the one before it serves on.
     fn refused(&mut self, id: u64, refused: u64) {
         if refused != self.current.number {
             // The worker has still to answer for a newer one.

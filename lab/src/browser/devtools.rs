@@ -12,11 +12,11 @@ use super::pipe::Pipe;
 /// Is called with how far it is, and may end it by returning false.
 pub(super) type Progress<'a> = dyn FnMut(&Step) -> bool + 'a;
 
-/// A browser that takes commands.
+/// Connection for commands to a browser.
 pub(super) struct Devtools<'a, 'p> {
     pipe: Pipe,
     last_id: u64,
-    /// Events that came while a response was waited for.
+    /// Events received while waiting for a response.
     events: VecDeque<Message>,
     progress: &'a mut Progress<'p>,
     pub(super) step: Step,
@@ -35,10 +35,10 @@ impl<'a, 'p> Devtools<'a, 'p> {
         }
     }
 
-    /// Sends a command, and returns its number; its response comes as a message.
+    /// Sends a command and returns its number. The response arrives as a message.
     ///
     /// # Errors
-    /// The browser is gone or hangs.
+    /// The browser has exited or does not respond.
     pub(super) fn post(
         &mut self,
         session: Option<&str>,
@@ -66,16 +66,16 @@ impl<'a, 'p> Devtools<'a, 'p> {
         let end = Instant::now() + limit;
         while let Some(message) = self.receive(end)? {
             if message.id == Some(id) {
-                let refused = |why: &str| format!("the browser refuses {method}: {why}");
+                let refused = |why: &str| format!("the browser refused {method}: {why}");
                 return match message.error {
                     Some(failure) => Err(refused(&failure.message)),
                     None => Ok(message.result),
                 };
             }
-            // Responses to commands that were posted are of no interest here.
+            // Responses to posted commands are ignored.
             if message.id.is_none() {
                 if self.events.len() >= WAITING_MAX {
-                    return Err("the browser sends events without end".to_owned());
+                    return Err("the browser sends too many events".to_owned());
                 }
                 self.events.push_back(message);
             }
@@ -86,10 +86,10 @@ impl<'a, 'p> Devtools<'a, 'p> {
         ))
     }
 
-    /// The next event or response; `None` if there is none until `end`.
+    /// Returns the next event or response; `None` if none arrives before `end`.
     ///
     /// # Errors
-    /// The browser is gone; it was interrupted.
+    /// The browser has exited; the visit was interrupted.
     pub(super) fn next(&mut self, end: Instant) -> Result<Option<Message>, String> {
         match self.events.pop_front() {
             Some(event) => Ok(Some(event)),

@@ -143,9 +143,9 @@ pub(super) struct ConnectTiming {
 pub(super) struct ResponseExtraInfo {
     pub(super) request_id: String,
     pub(super) headers: Headers,
-    /// The status that came, as opposed to that of the cached response which it validates.
+    /// Status on the wire, not that of a cached response validated by it.
     pub(super) status_code: f64,
-    /// The head as it came; HTTP/1 alone.
+    /// The head as received; only with HTTP/1.
     pub(super) headers_text: Option<String>,
 }
 

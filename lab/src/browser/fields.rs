@@ -4,8 +4,8 @@ use serde_json::Value;
 
 use super::events::Headers;
 
-/// Fields of an object of the protocol, in its order; pseudo fields of HTTP/2 are left out, and of those that are longer
-/// than [`FIELDS_BYTES_MAX`] together the last.
+/// Converts an object of the protocol to fields in its order. Pseudo fields of HTTP/2 are skipped, and so are fields
+/// past [`FIELDS_BYTES_MAX`] bytes.
 pub(super) fn of_object(headers: &Headers) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let values = headers.iter().map(|(name, value)| (name, text(value)));
@@ -16,7 +16,7 @@ pub(super) fn of_object(headers: &Headers) -> Vec<(String, String)> {
     }))
 }
 
-/// Fields of a response's head of HTTP/1 as it came.
+/// Parses the fields of an HTTP/1 response head.
 pub(super) fn of_text(head: &str) -> Vec<(String, String)> {
     let lines = head
         .split('\n')

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use sys::os_error;
 
-/// The absolute path of a browser: `wanted`, which is a path or a name in PATH, or else Chromium or Chrome from PATH.
+/// Returns the absolute path of a browser: `wanted`, a path or a name in PATH; otherwise Chromium or Chrome from PATH.
 ///
 /// # Errors
-/// There is none, in a sentence that names the package.
+/// A sentence with the name of the package: there is no browser.
 pub fn find(wanted: Option<&Path>) -> Result<PathBuf, String> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let found = found_in(&path, wanted)?;
@@ -28,7 +28,7 @@ fn found_in(path: &OsStr, wanted: Option<&Path>) -> Result<PathBuf, String> {
         } else {
             in_path(wanted)
         };
-        return found.ok_or_else(|| format!("{} is no program", wanted.display()));
+        return found.ok_or_else(|| format!("{} is not an executable file", wanted.display()));
     }
     let mut names = NAMES.iter().map(Path::new);
     names.find_map(in_path).ok_or_else(|| NONE.to_owned())
@@ -48,8 +48,8 @@ const NAMES: [&str; 4] = [
     "google-chrome",
     "google-chrome-stable",
 ];
-const NONE: &str = "no browser is installed: Debian's package is chromium; \
-                    another browser of the Chromium family is named by --browser PATH";
+const NONE: &str = "no browser found: install chromium (the name of Debian's package), \
+                    or name another Chromium browser with --browser PATH";
 
 #[cfg(test)]
 mod tests {
@@ -67,14 +67,14 @@ mod tests {
         let path = format!("{0}/a:{0}/b", dir.path().display());
         let find = |wanted: Option<&str>| found_in(OsStr::new(&path), wanted.map(Path::new));
         let none = find(None).expect_err("neither is a program");
-        assert!(none.contains("Debian's package is chromium"), "{none}");
+        assert!(none.contains("install chromium"), "{none}");
         fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("ours");
         assert_eq!(find(None).as_ref(), Ok(&program));
         assert_eq!(find(Some("chromium-browser")).as_ref(), Ok(&program));
         assert_eq!(find(Some(&program.display().to_string())), Ok(program));
         for missing in ["chrome", "/nonexistent/chromium", "/", "."] {
             let why = find(Some(missing)).expect_err("no program");
-            assert_eq!(why, format!("{missing} is no program"));
+            assert_eq!(why, format!("{missing} is not an executable file"));
         }
     }
 }

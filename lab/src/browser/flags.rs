@@ -39,7 +39,8 @@ pub(super) fn arguments(
     };
     add_path("--user-data-dir=", profile);
     if let Some(key_log) = &options.key_log {
-        // The browser runs in a directory of its own; a path that cannot be made absolute is none anyway.
+        // The browser runs in its own directory, so the path must be absolute. If that fails, the path is invalid
+        // anyway.
         let absolute = std::path::absolute(key_log);
         add_path("--ssl-key-log-file=", absolute.as_ref().unwrap_or(key_log));
     }
@@ -65,7 +66,7 @@ const FLAGS: &[&str] = &[
     "--disable-extensions",
     "--disable-field-trial-config",
     "--disable-search-engine-choice-screen",
-    // Over it a browser comes only to a server that it knows already.
+    // A browser uses QUIC only with a server that it knows already.
     "--disable-quic",
     "--disable-sync",
     "--metrics-recording-only",
@@ -80,7 +81,7 @@ const FLAGS: &[&str] = &[
     "--gcm-checkin-url=http://127.0.0.1:9/",
     "--gcm-mcs-endpoint=http://127.0.0.1:9/",
     "--gcm-registration-url=http://127.0.0.1:9/",
-    // Programs and files besides it.
+    // Extra programs and files.
     "--disable-breakpad",
     "--password-store=basic",
     // GPUs differ from machine to machine. Without one, the search for it takes time.
@@ -103,7 +104,7 @@ const FEATURES_OFF: &[&str] = &[
     "AimServerEligibilityEnabled",
     "AimServerRequestOnStartupEnabled",
     "AutofillServerCommunication",
-    // It hands scripts to the page in one piece, however they came.
+    // It would deliver scripts to the page in one piece, hiding when their parts arrived.
     "BackgroundResourceFetch",
     "CertificateTransparencyComponentUpdater",
     "DnsOverHttps",

@@ -40,7 +40,7 @@ pub(super) fn encode(id: u64, session: Option<&str>, method: &str, params: &Valu
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     received: Vec<u8>,
-    /// How far messages were taken out.
+    /// Bytes at the begin that were returned as messages.
     taken: usize,
     /// How far there is no NUL.
     searched: usize,
@@ -57,15 +57,15 @@ impl Messages {
         self.taken = 0;
         self.received.extend_from_slice(bytes);
         if self.received.len() > MESSAGE_BYTES_MAX && !self.received.contains(&0) {
-            return Err("the browser sends a message that does not end".to_owned());
+            return Err("the browser sends a message that is too long".to_owned());
         }
         Ok(())
     }
 
-    /// The next whole message.
+    /// Returns the next complete message.
     ///
     /// # Errors
-    /// It is none of the protocol.
+    /// It is not of the protocol.
     pub(super) fn next(&mut self) -> Result<Option<Message>, String> {
         let rest = &self.received[self.searched..];
         let Some(length) = rest.iter().position(|byte| *byte == 0) else {
@@ -85,7 +85,7 @@ impl Messages {
 
 /// The longest message: pictures and pieces of a trace have a few megabytes.
 pub(super) const MESSAGE_BYTES_MAX: usize = 64 << 20;
-/// How much of a message that is none is shown.
+/// Most bytes of an invalid message in an error text.
 const SHOWN_BYTES: usize = 60;
 
 #[cfg(test)]

@@ -11,31 +11,31 @@ use crate::page::View;
 pub struct Options {
     /// The page.
     pub url: String,
-    /// The browser's path, or its name in PATH; else Chromium is looked for.
+    /// Path of the browser or its name in PATH; `None` for an installed Chromium.
     pub browser: Option<PathBuf>,
     /// Whether each cold view is followed by a warm one.
     pub warm: bool,
     /// How many times the page is visited, up to [`RUNS_MAX`].
     pub runs: usize,
-    /// How long a view may take.
+    /// Longest time of a view.
     pub timeout: Duration,
     /// After the page's load event, the view ends when nothing has been transferred for so long...
     pub quiet: Duration,
     /// ...or when this has passed.
     pub after_load: Duration,
-    /// Take any certificate; Chromium caches nothing that came with a bad one.
+    /// Accept any certificate. Chromium does not cache responses with an invalid one.
     pub insecure: bool,
     /// A file to which the browser appends the secrets of TLS, as SSLKEYLOGFILE has them; one that it makes anybody may read.
     pub key_log: Option<PathBuf>,
     /// A file that gets the browser's own trace of the last view, JSON for Perfetto and chrome://tracing.
     pub trace: Option<PathBuf>,
-    /// Whether pictures of the page are kept.
+    /// Whether to record pictures of the page.
     pub filmstrip: bool,
     /// Whether HTTP/2 is offered.
     pub http2: bool,
 }
 
-/// How far visits have come.
+/// Progress of visits.
 #[derive(Clone, Copy, Debug)]
 pub struct Step {
     /// Runs that are over, and all.
@@ -44,7 +44,7 @@ pub struct Step {
     pub view: View,
     /// How many resources it has until now.
     pub resources: usize,
-    /// How long it has taken.
+    /// Time since the begin.
     pub elapsed: Duration,
 }
 
@@ -72,7 +72,7 @@ impl Options {
     pub(super) fn check(&self) -> Result<(), String> {
         Url::parse(&self.url)?;
         if self.runs == 0 || self.runs > RUNS_MAX {
-            return Err(format!("a page is visited 1 to {RUNS_MAX} times"));
+            return Err(format!("the number of runs must be 1 to {RUNS_MAX}"));
         }
         Ok(())
     }

@@ -3,12 +3,12 @@
 use super::events::Timing;
 use crate::page::Phases;
 
-/// When a request began and ended, and how far it came; seconds of one clock.
+/// Begin, end and events of a request; seconds of one clock.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Course<'a> {
     /// When the page made the request.
     pub(super) start: f64,
-    /// When the last byte came, or when it failed or the view ended.
+    /// Time of the last byte, of the failure, or of the end of the view.
     pub(super) end: f64,
     /// Times of its response, if there was one.
     pub(super) timing: Option<&'a Timing>,
@@ -16,11 +16,11 @@ pub(super) struct Course<'a> {
     pub(super) requested: Option<f64>,
     /// When the page saw the head of the response, for those without times of their own.
     pub(super) answered: Option<f64>,
-    /// Whether it came from a cache.
+    /// Whether it is from a cache.
     pub(super) from_cache: bool,
 }
 
-/// When the first byte of a response came, if one did; seconds.
+/// Returns the time of the first byte of a response, if there was one; seconds.
 pub(super) fn first_byte(timing: &Timing) -> Option<f64> {
     // Older browsers have the end of the head alone.
     let starts = [timing.receive_headers_start, timing.receive_headers_end];
@@ -111,7 +111,7 @@ impl Known {
         let first_byte = [timing.receive_headers_start, timing.receive_headers_end];
         let first_byte = first_byte.into_iter().find(|ms| *ms > 0.0);
         let send = span(timing.send_start, timing.send_end);
-        // The first byte may come before the last of the request is known to have left.
+        // The first byte may arrive before the end of sending is recorded.
         let send = send.zip(first_byte).map(|(send, first)| {
             let left = (first - timing.send_start).max(0.0);
             send.min(left)
@@ -247,7 +247,7 @@ mod tests {
         requested.requested = Some(100.050);
         let waited = [Some(50.0), None, None, None, None, Some(150.0), None];
         assert_about(phases(requested), waited);
-        // A clock that is ahead, and times that are none.
+        // A clock that is ahead, and invalid times.
         requested.requested = Some(101.0);
         let queued = [Some(200.0), None, None, None, None, Some(0.0), None];
         assert_about(phases(requested), queued);

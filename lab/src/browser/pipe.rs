@@ -20,7 +20,7 @@ pub(super) struct Pipe {
     /// `None` when all who could write to it are gone.
     errors: Option<OwnedFd>,
     messages: Messages,
-    /// The last that came on standard error.
+    /// End of the output on standard error.
     last_words: Vec<u8>,
 }
 
@@ -60,7 +60,7 @@ impl Pipe {
     /// Writes a command.
     ///
     /// # Errors
-    /// The browser is gone, or takes nothing for [`TAKING_MAX`].
+    /// The browser has exited, or does not read for [`TAKING_MAX`].
     pub(super) fn send(&mut self, mut bytes: &[u8]) -> Result<(), String> {
         let limit = Instant::now() + TAKING_MAX;
         while !bytes.is_empty() {
@@ -70,7 +70,7 @@ impl Pipe {
                     let mut fds = [PollFd::new(&self.commands, PollFlags::OUT)];
                     wait(&mut fds, PAUSE);
                 }
-                Err(Errno::AGAIN) => return Err("the browser hangs".to_owned()),
+                Err(Errno::AGAIN) => return Err("the browser does not respond".to_owned()),
                 Err(_) => return Err(self.gone()),
             }
         }
@@ -121,7 +121,7 @@ impl Pipe {
 
     /// A sentence for a browser that has ended, with its last words.
     fn gone(&mut self) -> String {
-        // They may come a moment after the end of the other pipe.
+        // The output may arrive shortly after the end of the other pipe.
         let limit = Instant::now() + LISTENING;
         while self.errors.is_some() && Instant::now() < limit {
             if let Some(errors) = &self.errors {
@@ -131,8 +131,8 @@ impl Pipe {
         }
         let text = String::from_utf8_lossy(&self.last_words);
         match last_line(&text) {
-            Some(line) => format!("the browser has ended: {line}"),
-            None => "the browser has ended".to_owned(),
+            Some(line) => format!("the browser has exited: {line}"),
+            None => "the browser has exited".to_owned(),
         }
     }
 }
@@ -156,13 +156,13 @@ fn last_line(text: &str) -> Option<String> {
     lines.find(|line| !is_usual(line)).map(printable)
 }
 
-/// How long a command may wait to be taken.
+/// Longest wait until a command is read.
 const TAKING_MAX: Duration = Duration::from_secs(10);
 /// How long the last words of an ended browser are waited for.
 const LISTENING: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(20);
 const READ_BYTES: usize = 64 << 10;
-/// How much of standard error is kept.
+/// Kept bytes of standard error.
 const LAST_WORDS_BYTES: usize = 4 << 10;
 /// How much of a line is shown.
 const LINE_CHARS: usize = 300;
@@ -197,7 +197,7 @@ mod tests {
         errors.write_all(words.as_bytes()).expect("there is room");
         drop((ends.responses, ends.commands, errors));
         let why = pipe.receive(SOON).expect_err("it is gone");
-        assert_eq!(why, "the browser has ended: [1mNo usable sandbox!");
+        assert_eq!(why, "the browser has exited: [1mNo usable sandbox!");
         assert_eq!(pipe.send(b"{}\0"), Err(why));
     }
 

@@ -45,7 +45,7 @@ impl<'a> Process<'a> {
             .args(flags::arguments(options, hosts, &profile.data(), is_root()))
             .env("HOME", profile.home())
             .env("TMPDIR", profile.temporary())
-            // Directories of the user's that would be used in place of those below HOME, and a proxy of the user's.
+            // Directories of the user that would replace those below HOME, and the user's proxy.
             .env_remove("XDG_CONFIG_HOME")
             .env_remove("XDG_CACHE_HOME")
             .env_remove("XDG_DATA_HOME")
@@ -85,7 +85,7 @@ impl<'a> Process<'a> {
     fn is_over(&self) -> bool {
         let options = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
         let pid = i32::try_from(self.child.id()).ok().and_then(Pid::from_raw);
-        // A child that cannot be waited for is none any more.
+        // A child that cannot be waited for no longer exists.
         pid.is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), options), Ok(None)))
     }
 }
@@ -128,6 +128,6 @@ fn until(limit: Duration, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// How long processes outside of the group may take to see that the browser is gone.
+/// Longest wait for processes outside of the group to see the exit of the browser.
 const WATCHERS_MAX: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(5);

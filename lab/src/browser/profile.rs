@@ -66,7 +66,7 @@ impl Drop for Profile {
     }
 }
 
-/// The directory for temporary files, unless its path leaves no room for the names of the browser's sockets.
+/// Returns the directory for temporary files, unless its path is too long for the names of the browser's sockets.
 fn base(usual: PathBuf) -> PathBuf {
     if usual.as_os_str().len() <= BASE_BYTES_MAX {
         usual
@@ -75,7 +75,7 @@ fn base(usual: PathBuf) -> PathBuf {
     }
 }
 
-/// A new directory with a name by chance.
+/// Creates a directory with a random name.
 fn fresh(base: &Path) -> io::Result<PathBuf> {
     let mut last = io::Error::from(ErrorKind::AlreadyExists);
     for _ in 0..ATTEMPTS {

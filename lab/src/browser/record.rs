@@ -25,18 +25,18 @@ pub(super) struct Record {
 /// The meaning of an event to the end of a view.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Seen {
-    /// All that the document names has come.
+    /// The page and its resources are loaded.
     Loaded,
     /// The document broke off: there will be no load event.
     Broken,
-    /// Another document takes its place.
+    /// Another document replaces it.
     Left,
     /// Something was sent or received.
     Transferred,
     Other,
 }
 
-/// Reads parameters of an event; those of a browser that means something else by them are as if they were empty.
+/// Reads parameters of an event. If a browser uses other types for them, they are empty.
 pub(super) fn read<T: DeserializeOwned + Default>(params: Value) -> T {
     serde_json::from_value(params).unwrap_or_default()
 }
@@ -86,7 +86,7 @@ impl Record {
         self.trace.finish()
     }
 
-    /// Takes an event of the network or of the trace.
+    /// Handles an event of the network or of the trace.
     ///
     /// # Errors
     /// The trace cannot be written.
@@ -136,7 +136,7 @@ impl Record {
         }
     }
 
-    /// Keeps a picture, while there is room.
+    /// Adds a picture unless the limit of memory is reached.
     pub(super) fn add_frame(&mut self, params: Value) {
         let frame: ScreencastFrame = read(params);
         let Ok(jpeg) = BASE64_STANDARD.decode(frame.data) else {
@@ -145,7 +145,7 @@ impl Record {
         let has_room = |of: &Self| {
             of.frames.len() < FRAMES_MAX && of.frames_bytes + jpeg.len() <= FRAMES_BYTES_MAX
         };
-        // The page as it was left is worth more than the last but one.
+        // The final state of the page has priority over the picture before it.
         if !has_room(self)
             && let Some((_, last)) = self.frames.pop()
         {
@@ -161,12 +161,11 @@ impl Record {
     pub(super) fn visit(mut self, end: f64) -> Visit {
         let mut visit = Visit::default();
         if self.network.left_out > 0 {
-            let note = format!("{} more requests are left out", self.network.left_out);
+            let note = format!("{} more requests are not recorded", self.network.left_out);
             self.notes.push(note);
         }
         if let Some(why) = self.network.document_error() {
-            self.notes
-                .push(format!("the page did not come whole: {why}"));
+            self.notes.push(format!("the page is incomplete: {why}"));
         }
         if let Some(document) = self.network.document.clone() {
             self.moments.largest_contentful_paint = self.trace.largest_contentful_paint;
@@ -218,7 +217,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// The times of the pictures that are kept of `count`, each of as many `bytes`.
+    /// Returns the times of the recorded pictures out of `count` pictures of `bytes` bytes each.
     fn kept(count: usize, bytes: usize) -> Vec<f64> {
         let mut record = Record::new(&Options::new("http://h/")).expect("no file");
         let data = BASE64_STANDARD.encode(vec![0; bytes]);

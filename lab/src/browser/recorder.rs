@@ -17,10 +17,10 @@ use crate::page::{Kind, Resource};
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     hops: Vec<Hop>,
-    /// The last request of each number: redirects keep it.
+    /// Last request of each id; redirects keep the id.
     by_id: HashMap<String, usize>,
     by_url: HashMap<String, usize>,
-    /// Events of the network process, which may come before or after those of the page.
+    /// Events of the network process, which may precede or follow those of the page.
     extra: HashMap<String, Extra>,
     /// Numbers of requests that have no end yet.
     open: HashSet<String>,
@@ -123,7 +123,7 @@ impl Recorder {
 
     /// The last request that redirects of one led to.
     fn led_to(&self, mut place: usize) -> usize {
-        // Each is behind the one that led to it, so that this ends.
+        // Each request follows the one redirected to it, so the loop ends.
         while let Some(next) = self.hops[place].next {
             place = next;
         }
@@ -149,7 +149,7 @@ impl Recorder {
         if self.text_bytes <= TEXT_BYTES_MAX {
             hop.response_fields = response_fields;
         }
-        // Its fields are kept once.
+        // Its fields are stored only once.
         hop.response = Some(Response {
             headers: serde_json::Map::new(),
             ..response
@@ -188,7 +188,7 @@ impl Recorder {
         if self.text_bytes + bytes > TEXT_BYTES_MAX {
             return None;
         }
-        // It may come before its request; numbers that never have one are bounded, too.
+        // It may arrive before its request. Ids without a request are limited, too.
         if !self.extra.contains_key(id) && self.extra.len() > RESOURCES_MAX {
             return None;
         }
@@ -254,7 +254,7 @@ impl Recorder {
         hop.response.is_none().then_some(&hop.url)
     }
 
-    /// When the first byte of the document came; seconds.
+    /// Returns the time of the first byte of the document; seconds.
     pub(super) fn document_first_byte(&self) -> Option<f64> {
         let timing = self.document_hop()?.response.as_ref()?.timing.as_ref()?;
         phases::first_byte(timing)

@@ -4,7 +4,7 @@ use super::super::record::read;
 use super::*;
 use serde_json::{Value, json};
 
-/// Feeds events as they come from the browser.
+/// Records events in the order in which the browser sends them.
 fn recorded(events: &[(&str, Value)]) -> Recorder {
     let mut network = Recorder::default();
     for (name, params) in events {
@@ -130,7 +130,7 @@ fn requests_without_an_end_have_that_of_the_view() {
     assert!((all[1].end_ms() - 100.0).abs() < 1e-6, "{:?}", all[1]);
     assert_eq!(
         all[1].error.as_deref(),
-        Some("it was not over when the visit ended")
+        Some("unfinished at the end of the visit")
     );
     assert_eq!(
         all[2].error.as_deref(),

@@ -44,7 +44,7 @@ pub(super) struct Hop {
 }
 
 impl Hop {
-    /// Whether it came from a cache without asking a server.
+    /// Returns whether the response is from a cache without a request to the server.
     fn is_from_cache(&self) -> bool {
         let cached = |response: &Response| response.from_disk_cache || response.from_prefetch_cache;
         // Events of the network process mean that the request was sent to the server.
@@ -123,7 +123,7 @@ impl Hop {
             error: self.error.clone(),
         };
         if self.end.is_none() {
-            resource.error = Some("it was not over when the visit ended".to_owned());
+            resource.error = Some("unfinished at the end of the visit".to_owned());
         }
         let first = timing.and_then(first_byte).or(self.answered);
         let first = first.unwrap_or(end).min(end);
@@ -196,7 +196,7 @@ impl Hop {
             let before = share(sum);
             sum += bytes;
             Piece {
-                // The page gets them a moment after the network process, which knows when the last one came.
+                // The page gets parts shortly after the network process, which has the time of the last part.
                 at_ms: (at.min(end).max(first) - origin) * 1000.0,
                 bytes: share(sum) - before,
             }
@@ -265,7 +265,7 @@ pub(super) fn initiator(
         .copied()
 }
 
-/// A URL as it is requested.
+/// Returns a URL without its fragment, as it is requested.
 pub(super) fn without_fragment(url: &str) -> &str {
     url.split('#').next().unwrap_or_default()
 }
@@ -274,7 +274,7 @@ pub(super) fn without_fragment(url: &str) -> &str {
 const NOT_MODIFIED: u16 = 304;
 /// How many stacks that led to each other are looked through.
 const STACKS_MAX: usize = 8;
-/// The most parts of a body that are kept apart.
+/// Most recorded parts of a body; further ones are merged with the last.
 pub(super) const PARTS_MAX: usize = 4096;
 
 #[cfg(test)]
@@ -334,7 +334,7 @@ mod tests {
             answered(249.0, 249.0, &[]).bytes(false),
             (Some(49), Some(200))
         );
-        // An image that is none: its count is that of its body.
+        // An image with invalid data: the count is that of its body.
         assert_eq!(
             answered(18.0, 200.0, &[]).bytes(false),
             (Some(18), Some(200))

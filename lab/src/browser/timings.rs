@@ -6,7 +6,7 @@ use crate::page::PageTimings;
 /// LifecycleTimes of the page in the main frame, seconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct LifecycleTimes {
-    /// The document they are of: a script may lead to another one.
+    /// Id of the document with these times: a script may navigate to another one.
     loader: String,
     pub(super) dom_content_loaded: Option<f64>,
     pub(super) load: Option<f64>,
@@ -16,7 +16,7 @@ pub(super) struct LifecycleTimes {
 }
 
 impl LifecycleTimes {
-    /// Takes an event of the main frame; returns whether it is the load event.
+    /// Records a lifecycle event of the main frame; returns whether it is the load event.
     pub(super) fn lifecycle_event(&mut self, event: LifecycleEvent) -> bool {
         if event.name == "init" && event.loader_id != self.loader {
             *self = Self {
@@ -32,7 +32,7 @@ impl LifecycleTimes {
             "firstContentfulPaint" => &mut self.first_contentful_paint,
             _ => return false,
         };
-        // Those of a document that is left may come late.
+        // Events of an earlier document may be late.
         if event.loader_id == self.loader && moment.is_none() {
             *moment = Some(event.timestamp);
             return event.name == "load";

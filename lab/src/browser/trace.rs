@@ -9,7 +9,7 @@ use std::path::Path;
 use serde_json::{Value, json};
 use sys::os_error;
 
-/// A trace as it comes, in pieces.
+/// A trace, received in pieces.
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     /// When the largest paint of the main frame was, seconds of the monotonic clock.
@@ -19,7 +19,7 @@ pub(super) struct Trace {
     written_bytes: usize,
 }
 
-/// Parameters that start a trace: one that is to be looked at has more categories, which cost time.
+/// Returns the parameters that start a trace. A trace for a file has more categories, which cost time.
 pub(super) fn parameters(is_kept: bool) -> Value {
     let categories: &[&str] = if is_kept {
         &[
@@ -67,7 +67,7 @@ impl Trace {
         })
     }
 
-    /// Takes events of `Tracing.dataCollected`; `frame` is the page's, which it shows since `start`, in seconds.
+    /// Adds events of `Tracing.dataCollected`; `frame` is that of the page, shown since `start`, in seconds.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -119,7 +119,7 @@ impl Trace {
 
 /// The event of a paint that is larger than those before.
 const LARGEST: &str = "largestContentfulPaint::Candidate";
-/// The most bytes of events in a file; the rest is left out.
+/// Most bytes of events in a file; further events are dropped.
 const FILE_BYTES_MAX: usize = 256 << 20;
 
 #[cfg(test)]

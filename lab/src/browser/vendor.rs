@@ -1,11 +1,11 @@
-//! Hosts of the browser's vendor, which the browser looks up for itself.
+//! Hosts of the browser's vendor, which the browser itself looks up.
 //!
 //! The browser's services (updates, field trials, push messages, accounts, suggestions) change with each version, and a
-//! list of switches is never complete. Their hosts are all below a few domains. The browser's resolver has no address for
-//! these domains, so that no service of any version sends anything.
+//! list of switches is never complete. Their hosts are all below a few domains. The browser's resolver has no address
+//! for these domains, so no service of any version sends anything.
 //!
-//! Pages use some of these hosts, too. A request of the page that fails for this reason adds its host to [`PageHosts`], and
-//! the visit begins again. So a host of the vendor is reached only if the page names it.
+//! Pages use some of these hosts, too. If a request of the page fails for this reason, its host is added to
+//! [`PageHosts`] and the visit begins again. So a host of the vendor is reached only if the page uses it.
 
 use crate::client::Url;
 use crate::page::Resource;
@@ -64,7 +64,7 @@ impl PageHosts {
     pub(super) fn note(&self) -> Option<String> {
         (!self.hosts.is_empty()).then(|| {
             format!(
-                "the page uses {}, where the browser's own requests are not held back",
+                "the page uses {}, so requests of the browser itself to this host are not blocked",
                 self.hosts.join(", ")
             )
         })

@@ -49,7 +49,7 @@ pub(super) fn visit(
     visit.agent = agent(&version, program);
     visit.notes.extend(why);
     if hints > 0 {
-        let note = format!("{hints} hints to connect ahead were not followed (prediction is off)");
+        let note = format!("{hints} preconnect hints were ignored (prediction is off)");
         visit.notes.push(note);
     }
     Ok(visit)
@@ -82,9 +82,9 @@ fn page(devtools: &mut Devtools<'_, '_>) -> Result<(String, String), String> {
             return Ok((target.to_owned(), session.to_owned()));
         }
         if Instant::now() > end {
-            return Err("the browser opens no page".to_owned());
+            return Err("the browser cannot open a page".to_owned());
         }
-        // Its window is made after the pipe is open; events meanwhile are of no interest.
+        // The window is created after the pipe is open; events before are ignored.
         devtools.next(Instant::now() + PAUSE)?;
     }
 }
@@ -95,7 +95,7 @@ impl View<'_, '_, '_> {
         self.devtools.call(session, method, params, CALL_MAX)
     }
 
-    /// Turns on all events, and lets the browser come to rest.
+    /// Enables all events, and waits until the browser is idle.
     fn prepare(&mut self) -> Result<(), String> {
         for domain in ["Page.enable", "Inspector.enable"] {
             self.call(domain, &json!({}))?;
@@ -126,7 +126,7 @@ impl View<'_, '_, '_> {
     }
 
     fn navigate(&mut self) -> Result<(), String> {
-        // Its response comes with the first byte of the page, which may be never.
+        // The response arrives with the first byte of the page, perhaps never.
         let session = Some(self.session.as_str());
         let url = json!({"url": self.options.url});
         self.navigation = Some(self.devtools.post(session, "Page.navigate", &url)?);
@@ -184,7 +184,7 @@ impl View<'_, '_, '_> {
             ", before the load event"
         };
         Ok(format!(
-            "the visit was ended after {seconds} s{before}; {open} requests were not over"
+            "the visit was stopped after {seconds} s{before}; {open} requests were unfinished"
         ))
     }
 
@@ -192,15 +192,17 @@ impl View<'_, '_, '_> {
     fn restless(&self, what: &Seen) -> Option<String> {
         let (open, seconds) = (self.record.open(), self.options.after_load.as_secs_f64());
         let event = match what {
-            Seen::Broken => "the document broke off",
+            Seen::Broken => "the document was cut off",
             _ => "the load event",
         };
         (open > 0).then(|| {
-            format!("the visit was ended {seconds} s after {event}; {open} requests were not over")
+            format!(
+                "the visit was stopped {seconds} s after {event}; {open} requests were unfinished"
+            )
         })
     }
 
-    /// Takes a message; failures of the page as a whole are errors.
+    /// Handles a message. A failure of the whole page is an error.
     fn take(&mut self, message: Message) -> Result<Seen, String> {
         if message.id.is_some() {
             return self.take_response(&message);
@@ -317,7 +319,7 @@ impl View<'_, '_, '_> {
             let Some(message) = self.devtools.next(limit)? else {
                 self.record
                     .notes
-                    .push("the browser's trace did not come in time".to_owned());
+                    .push("the browser did not send its trace in time".to_owned());
                 break;
             };
             // Later events are not part of the view.
@@ -330,7 +332,7 @@ impl View<'_, '_, '_> {
 }
 
 fn network() -> Value {
-    // Bodies are not read: the browser need not keep them.
+    // Bodies are not read, so the browser need not store them.
     json!({"maxTotalBufferSize": 65536, "maxResourceBufferSize": 16384})
 }
 
@@ -357,17 +359,17 @@ fn explained(error: &str) -> String {
         "net::ERR_CONNECTION_REFUSED" => "the connection was refused",
         "net::ERR_NAME_NOT_RESOLVED" => "the name has no address",
         "net::ERR_SSL_PROTOCOL_ERROR" => "TLS fails; a server of plain HTTP needs http://",
-        "net::ERR_NETWORK_CHANGED" => "network devices of this machine come and go all the time",
-        "net::ERR_INVALID_HTTP_RESPONSE" => "the server does not answer in HTTP",
-        "net::ERR_EMPTY_RESPONSE" => "the server has closed the connection without an answer",
+        "net::ERR_NETWORK_CHANGED" => "network devices of this machine keep changing",
+        "net::ERR_INVALID_HTTP_RESPONSE" => "the response is not HTTP",
+        "net::ERR_EMPTY_RESPONSE" => "the server closed the connection without a response",
         "net::ERR_CONNECTION_CLOSED"
         | "net::ERR_CONNECTION_RESET"
-        | "net::ERR_SOCKET_NOT_CONNECTED" => "the server has closed the connection",
+        | "net::ERR_SOCKET_NOT_CONNECTED" => "the server closed the connection",
         "net::ERR_UNSAFE_PORT" => "browsers do not connect to this port",
-        ABORTED => "it is a download, or has no content",
-        "net::ERR_TOO_MANY_REDIRECTS" => "it is redirected without end",
+        ABORTED => "the response is a download, or has no content",
+        "net::ERR_TOO_MANY_REDIRECTS" => "too many redirects",
         _ if error.starts_with("net::ERR_CERT_") => {
-            "the certificate is not accepted; --insecure takes any"
+            "the certificate is not trusted; --insecure accepts any"
         }
         _ => return error.to_owned(),
     };
@@ -379,13 +381,13 @@ const CRASHED: &str = "the page's process has crashed";
 const ABORTED: &str = "net::ERR_ABORTED";
 /// How long after that a crash may be reported.
 const CRASHING_MAX: Duration = Duration::from_millis(500);
-/// How long a browser may take to start.
+/// Longest start of a browser.
 const STARTING_MAX: Duration = Duration::from_secs(60);
-/// How long it may take to respond later on; a machine may be busy.
+/// Longest response time after the start; the machine may be busy.
 const CALL_MAX: Duration = Duration::from_secs(30);
-/// How long a page may take to respond, which may hang.
+/// Longest response time of a page, which may hang.
 const PAGE_CALL_MAX: Duration = Duration::from_secs(2);
-/// How long a trace may take to come.
+/// Longest wait for a trace.
 const TRACE_MAX: Duration = Duration::from_secs(30);
 /// How long a paint is waited for after the load event; some pages show nothing.
 const PAINTING_MAX: Duration = Duration::from_secs(2);

@@ -80,7 +80,7 @@ fn run(
             .map_err(|error| format!("cannot start {}: {}", program.display(), os_error(&error)))?;
         let mut devtools = Devtools::new(pipe, progress, step);
         let visit = view::visit(&mut devtools, options, program)?;
-        // So that caches are written: a browser that is killed leaves them as they were.
+        // A normal exit writes the caches; a killed browser leaves them unchanged.
         let closed = devtools.post(None, "Browser.close", &json!({}));
         process.end(closed.map_or(Duration::ZERO, |_| CLOSING_MAX));
         let errors = visit.resources.iter().filter_map(|one| one.error.as_ref());
@@ -98,16 +98,18 @@ fn run(
 fn with_notes(mut visit: Visit, options: &Options, hosts: &PageHosts) -> Visit {
     let mut note = |text: &str| visit.notes.push(text.to_owned());
     if is_root() {
-        note("the browser ran as root, and so without its sandbox (--no-sandbox)");
+        note("the browser ran as root and therefore without its sandbox (--no-sandbox)");
     }
     if options.insecure {
-        note("any certificate was taken; the browser caches nothing that came with a bad one");
+        note(
+            "certificates were not verified; the browser does not cache responses with an invalid one",
+        );
     }
     visit.notes.extend(hosts.note());
     visit
 }
 
-/// The browser's error of requests that it has given up because a network device of this machine came or went.
+/// The browser's error of requests that it aborted because a network device of this machine appeared or disappeared.
 const NETWORK_CHANGED: &str = "ERR_NETWORK_CHANGED";
 /// How many runs are made again for it.
 const CHANGES_MAX: usize = 5;
@@ -127,11 +129,11 @@ mod tests {
     #[test]
     fn programs_that_are_no_browsers_are_told() {
         let why = failure(|options| options.browser = Some("/nonexistent/x".into()));
-        assert_eq!(why, "/nonexistent/x is no program");
+        assert_eq!(why, "/nonexistent/x is not an executable file");
         let why = failure(|options| options.browser = Some("true".into()));
-        assert_eq!(why, "the browser has ended");
+        assert_eq!(why, "the browser has exited");
         let why = failure(|options| options.browser = Some("ls".into()));
-        assert!(why.starts_with("the browser has ended: "), "{why}");
+        assert!(why.starts_with("the browser has exited: "), "{why}");
         assert!(why.contains("ls"), "{why}");
     }
 

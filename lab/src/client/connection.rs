@@ -23,7 +23,7 @@ use super::trust::error_name;
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
     pub(crate) address: SocketAddr,
-    /// TLS, and the name that the certificate must have.
+    /// TLS, and the required name in the certificate.
     pub(crate) tls: Option<(ClientConfig, ServerName<'static>)>,
     /// The protocol without TLS; with TLS, ALPN selects it.
     pub(crate) plain: Protocol,
@@ -43,13 +43,13 @@ pub(crate) struct Connection {
     connected_ns: u64,
     /// Whether nothing was received yet on a connection without TLS.
     is_unanswered: bool,
-    /// Plaintext that came with the end of the handshake.
+    /// Plaintext received with the end of the handshake.
     early: Vec<u8>,
     /// Events below the engine.
     events: VecDeque<Event>,
     /// Bytes that were received, those of TLS included, also on earlier connections of this place.
     pub(crate) received_bytes: u64,
-    /// The first response came over HTTP/1.0.
+    /// The first response used HTTP/1.0.
     is_http10: bool,
 }
 
@@ -264,7 +264,7 @@ impl Connection {
         self.transport.sent_bytes
     }
 
-    /// Whether its engine takes no more requests.
+    /// Returns whether its engine accepts no more requests.
     pub(crate) fn is_ended(&self) -> bool {
         self.engine.as_ref().is_some_and(Engine::is_closed)
     }

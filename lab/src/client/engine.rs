@@ -19,7 +19,7 @@ impl Protocol {
     /// All protocols.
     pub const ALL: [Self; 3] = [Self::H1, Self::H2, Self::Spdy];
 
-    /// Its name in TLS (RFC 7301).
+    /// Returns its ALPN name (RFC 7301).
     #[must_use]
     pub const fn alpn(self) -> &'static [u8] {
         match self {
@@ -43,7 +43,7 @@ impl Protocol {
         }
     }
 
-    /// Its name for people.
+    /// Returns its name in reports.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl Protocol {
         !matches!(self, Self::H1)
     }
 
-    /// Whether a stream that was reset with this code had not been begun, so that its request may be sent again (RFC 9113
+    /// Returns whether a stream reset with this code was not processed. Then its request may be sent again (RFC 9113
     /// section 8.7).
     pub(crate) const fn is_refusal(self, code: u32) -> bool {
         match self {
@@ -69,7 +69,7 @@ impl Protocol {
         }
     }
 
-    /// The protocol of a name in TLS; without one it is HTTP/1.1.
+    /// Returns the protocol of an ALPN name; without a name it is HTTP/1.1.
     #[must_use]
     pub fn of_alpn(alpn: Option<&[u8]>) -> Option<Self> {
         match alpn {
@@ -134,7 +134,7 @@ pub(crate) enum Event {
     },
     /// Requests can be sent.
     Open(Protocol),
-    /// The head of a response came.
+    /// The head of a response.
     Head {
         stream: u32,
         status: u16,
@@ -150,7 +150,7 @@ pub(crate) enum Event {
         stream: u32,
         why: String,
     },
-    /// The connection takes no more requests.
+    /// The connection accepts no more requests.
     Closing,
     /// The connection failed, with all its requests.
     Failed(String),
@@ -210,7 +210,7 @@ impl Engine {
         }
     }
 
-    /// Whether the last response came over HTTP/1.0. Without `keep-alive` its connections end with a response.
+    /// Returns whether the last response used HTTP/1.0. Without `keep-alive` such a connection ends with its response.
     #[inline]
     pub(crate) fn is_http10(&self) -> bool {
         matches!(self, Self::H1(http1) if http1.client.version() == Version::Http10)
@@ -371,7 +371,7 @@ fn reduced<M>(
     }
 }
 
-/// The window of each response: as large as that of h2load, so that no server waits for it.
+/// Window of each response: as large as that of h2load, so that no server waits for it.
 const WINDOW_BYTES: u32 = (1 << 30) - 1;
 /// Most bytes of a response's head.
 const HEADER_BYTES: usize = 256 << 10;

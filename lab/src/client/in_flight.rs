@@ -11,7 +11,7 @@ pub(crate) struct Exchange {
     pub(crate) intended_ns: u64,
     /// When it was sent.
     pub(crate) sent_ns: u64,
-    /// When its head came; 0 before.
+    /// Time of the response head; 0 before.
     pub(crate) first_byte_ns: u64,
     /// The status in that head; 0 before.
     pub(crate) status: u16,

@@ -1,4 +1,4 @@
-//! A request as engines in the client role take it.
+//! A request in the form for engines in the client role.
 
 use super::url::Url;
 
@@ -12,7 +12,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request to a server; `fields` are names and values that are added, or take the place of the usual ones.
+    /// Makes a request to a server; `fields` are added, or replace default fields of the same name.
     #[must_use]
     pub fn new(
         server: &Url,

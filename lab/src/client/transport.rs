@@ -16,9 +16,9 @@ use tls::{ClientConn, Fault, Scratch};
 pub(crate) struct Transport {
     fd: Option<OwnedFd>,
     pub(crate) tls: Option<ClientConn>,
-    /// Plaintext that is to be sent.
+    /// Plaintext to send.
     pub(crate) plain: Vec<u8>,
-    /// Records on their way to the socket.
+    /// Encrypted records for the socket.
     sealed: Scratch,
     /// Bytes of the output that have been sent.
     sent: usize,
@@ -107,5 +107,5 @@ impl Transport {
     }
 }
 
-/// Memory for records that a connection keeps between flushes, bytes.
+/// Memory for records kept by a connection between flushes, bytes.
 const SEALED_BYTES_KEPT: usize = 64 << 10;

@@ -1,4 +1,4 @@
-//! Which servers' certificates a run accepts, and the names its TLS errors are counted under.
+//! Certificates accepted by a run, and names of TLS errors for counting.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ impl Trust {
         Ok(Self::File(found))
     }
 
-    /// The authorities of the system's file, as used by its other programs; those of browsers if there is none.
+    /// Returns the authorities in the system's file, which its other programs use; those of browsers without that file.
     #[must_use]
     pub fn system() -> Self {
         let found = SYSTEM_FILES.iter().find_map(|path| {
@@ -97,15 +97,16 @@ pub(crate) fn server_trust(trust: &Trust) -> Result<ServerTrust, String> {
     })
 }
 
-/// The name of a server as certificates have it.
+/// Converts a host to a name for certificates.
 ///
 /// # Errors
-/// It can be in no certificate.
+/// No certificate can contain it.
 pub fn server_name(host: &str) -> Result<ServerName<'static>, String> {
-    ServerName::try_from(host.to_owned()).map_err(|_| format!("\"{host}\" is no name of a server"))
+    ServerName::try_from(host.to_owned())
+        .map_err(|_| format!("\"{host}\" is not a valid server name"))
 }
 
-/// The name that an error of TLS is counted under.
+/// Returns the name of a TLS error for counting.
 pub(crate) fn error_name(fault: &Fault) -> String {
     match fault {
         Fault::Alert(alert) => format!("tls: server sent alert {alert:?}"),
@@ -121,7 +122,7 @@ pub(crate) fn error_name(fault: &Fault) -> String {
     }
 }
 
-/// Whether an error is the server's certificate, which `--insecure` takes.
+/// Returns whether an error is about the server's certificate, so that `--insecure` avoids it.
 pub(crate) fn is_of_certificate(fault: &Fault) -> bool {
     matches!(fault, Fault::Protocol(Error::InvalidCertificate(_)))
 }
@@ -146,7 +147,7 @@ const SYSTEM_FILES: [&str; 4] = [
     "/etc/ssl/ca-bundle.pem",
     "/etc/ssl/cert.pem",
 ];
-/// Sessions that are kept for resumption.
+/// Most sessions for resumption.
 pub(crate) const SESSIONS: usize = 1024;
 
 #[cfg(test)]

@@ -29,21 +29,19 @@ impl Url {
     /// # Errors
     /// The fault of the text.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = |why: &str| format!("\"{text}\" is no URL: {why}");
+        let wrong = |why: &str| format!("\"{text}\" is not a URL: {why}");
         if let Some(c) = text.chars().find(|c| c.is_ascii_control() || *c == ' ') {
-            let why = format!("{c:?} is written %{:02X} in one", u32::from(c));
+            let why = format!("{c:?} must be written as %{:02X}", u32::from(c));
             return Err(wrong(&why));
         }
         let (scheme, rest) = text
             .split_once("://")
-            .ok_or_else(|| wrong("it has no scheme, as in http://localhost/"))?;
+            .ok_or_else(|| wrong("the scheme is missing, as in http://localhost/"))?;
         let (tls, usual_port) = match scheme.to_ascii_lowercase().as_str() {
             "http" => (false, 80),
             "https" => (true, 443),
             _ => {
-                return Err(format!(
-                    "unknown scheme \"{scheme}\": http and https are served"
-                ));
+                return Err(format!("unknown scheme \"{scheme}\": use http or https"));
             }
         };
         // A fragment is the browser's alone and is never sent.
@@ -52,8 +50,10 @@ impl Url {
         let (authority, path) = rest.split_at(end);
         if let Some((_, host)) = authority.rsplit_once('@') {
             // The message is logged: it has neither user nor password.
-            let why = "a user is named in a field Authorization instead";
-            return Err(format!("\"{scheme}://***@{host}{path}\" is no URL: {why}"));
+            let why = "send credentials in a field Authorization instead";
+            return Err(format!(
+                "\"{scheme}://***@{host}{path}\" is not a URL: {why}"
+            ));
         }
         let (host, port) = host_and_port(authority).map_err(wrong)?;
         let port = port.unwrap_or(usual_port);
@@ -121,7 +121,7 @@ impl Url {
         .without_dots())
     }
 
-    /// Takes `.` and `..` out of its path (RFC 3986 section 5.2.4).
+    /// Resolves `.` and `..` in its path (RFC 3986 section 5.2.4).
     fn without_dots(mut self) -> Self {
         let (path, query) = split_query(&self.path);
         let mut kept: Vec<&str> = Vec::new();
@@ -142,19 +142,19 @@ impl Url {
         self
     }
 
-    /// Whether both are of one server.
+    /// Returns whether both have the same server.
     #[must_use]
     pub fn same_server(&self, other: &Self) -> bool {
         (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
     }
 
-    /// Whether its host is an address in place of a name.
+    /// Returns whether its host is an address, not a name.
     #[must_use]
     pub fn is_address(&self) -> bool {
         self.host.parse::<IpAddr>().is_ok()
     }
 
-    /// Its addresses in the system's order, one at least; looking a name up may take seconds.
+    /// Returns its addresses in the system's order, at least one. A lookup may take seconds.
     ///
     /// # Errors
     /// There is no such host.
@@ -197,7 +197,7 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str>
         }
     };
     if host.is_empty() {
-        return Err("it has no host");
+        return Err("the host is missing");
     }
     if matches!(port, "" | ":") {
         return Ok((host, None));
@@ -206,11 +206,11 @@ fn host_and_port(authority: &str) -> Result<(String, Option<u16>), &'static str>
     let port = digits.and_then(|digits| parse_decimal(digits.as_bytes()));
     match port.filter(|port| *port != 0) {
         Some(port) => Ok((host, Some(port))),
-        None => Err("its port is no number from 1 to 65535"),
+        None => Err("the port is not a number from 1 to 65535"),
     }
 }
 
-const NO_ADDRESS: &str = "its address is none";
+const NO_ADDRESS: &str = "the IPv6 address is invalid";
 
 /// Returns the scheme of a reference and the text after the colon; `None` without a scheme.
 fn scheme(reference: &str) -> Option<(&str, &str)> {
@@ -221,7 +221,7 @@ fn scheme(reference: &str) -> Option<(&str, &str)> {
     is_one.then_some((scheme, rest))
 }
 
-/// Path and query, which keeps its question mark.
+/// Splits path and query; the query keeps its question mark.
 fn split_query(path: &str) -> (&str, &str) {
     path.split_at(path.find('?').unwrap_or(path.len()))
 }
@@ -388,7 +388,7 @@ mod tests {
         ] {
             assert_eq!(joined(base, reference), expected, "{reference}");
         }
-        assert!(joined(base, "//u@h/").contains("is no URL"));
-        assert!(joined(base, "//").contains("it has no host"));
+        assert!(joined(base, "//u@h/").contains("is not a URL"));
+        assert!(joined(base, "//").contains("the host is missing"));
     }
 }

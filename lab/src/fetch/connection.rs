@@ -31,7 +31,10 @@ impl Connection {
         let core = Core::dial(dial)?;
         let broken = |error: std::io::Error| {
             let reason = os_error(&error);
-            Failure::new(FailureCause::Connect, format!("no poller: {reason}"))
+            Failure::new(
+                FailureCause::Connect,
+                format!("cannot create a poller: {reason}"),
+            )
         };
         let poller = Poller::new().map_err(broken)?;
         if let Some(socket) = core.socket() {
@@ -85,7 +88,7 @@ impl Connection {
                     deadline = after(timeout);
                 }
             }
-            // A connection that is over, or takes nothing more, has no answer for the rest.
+            // A closed connection, or one that accepts no more requests, has no responses for the rest.
             if !self.core.is_open() && self.core.in_progress() == 0 {
                 break;
             }
@@ -125,7 +128,7 @@ impl Connection {
         self.core.record()
     }
 
-    /// Whether it takes another request, as far as is known.
+    /// Returns whether it accepts another request, as far as is known.
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.core.is_open()
@@ -172,7 +175,7 @@ fn after(time: Duration) -> Instant {
 }
 
 fn no_response() -> Failure {
-    let message = "the server closed the connection before it answered";
+    let message = "the server closed the connection before a response";
     Failure::new(FailureCause::Closed, message)
 }
 

@@ -25,7 +25,7 @@ enum Coding {
     Over,
 }
 
-/// Takes no more than the limit.
+/// A buffer that fails past its limit.
 struct Bounded {
     bytes: Vec<u8>,
     left: usize,
@@ -47,7 +47,7 @@ impl Write for Bounded {
 }
 
 impl Decoder {
-    /// A decoder of the coding that a `Content-Encoding` names, for a content of at most `most` bytes.
+    /// Makes a decoder for a `Content-Encoding`; the content has at most `most` bytes.
     pub(crate) fn new(coding: Option<&str>, most: usize) -> Self {
         let sink = Bounded {
             bytes: Vec::new(),
@@ -123,7 +123,7 @@ fn brotli(decoder: &mut BrotliDecoder, mut bytes: &[u8], sink: &mut Bounded) -> 
             DecoderInfo::NeedsMoreOutput => {}
             DecoderInfo::NeedsMoreInput if bytes.is_empty() => return Ok(false),
             DecoderInfo::Finished if bytes.is_empty() => return Ok(true),
-            _ => return Err(io::Error::other("bytes behind the end")),
+            _ => return Err(io::Error::other("data after the end")),
         }
     }
 }
@@ -139,7 +139,7 @@ fn zstd(context: &mut DCtx<'static>, bytes: &[u8], sink: &mut Bounded) -> io::Re
         let written = output.pos();
         sink.write_all(&piece[..written])?;
         let is_ended = left == 0;
-        // A piece that is not full means that nothing is held back.
+        // An output buffer that is not full means that the decoder has no further output.
         if input.pos == bytes.len() && (is_ended || written < piece.len()) {
             return Ok(is_ended);
         }

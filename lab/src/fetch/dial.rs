@@ -18,18 +18,18 @@ pub struct Dial {
     pub url: Url,
     /// Address of the server.
     pub address: SocketAddr,
-    /// TLS, if there is to be some.
+    /// TLS options, if the connection uses TLS.
     pub tls: Option<TlsOptions>,
     /// Protocols that are offered by ALPN, the first the most wanted; without TLS the first is spoken.
     pub protocols: Vec<Protocol>,
     /// Longest time until a connection is open, and until a response after the one before it is complete.
     pub timeout: Duration,
-    /// When data that comes is acknowledged.
+    /// When received data is acknowledged.
     pub acks: Acks,
     /// zlib's level for header blocks of SPDY requests.
     pub spdy_level: u8,
-    /// Longest body of a response, bytes; a longer one fails. `None`: [`MAX_BODY_BYTES`](super::MAX_BODY_BYTES) are kept, and the
-    /// rest is counted.
+    /// Longest body of a response, bytes; a longer one fails. With `None`, [`MAX_BODY_BYTES`](super::MAX_BODY_BYTES)
+    /// are kept, and the rest is counted.
     pub body_limit: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ pub struct TlsOptions {
     pub trust: Trust,
     /// Versions that are offered.
     pub versions: Versions,
-    /// Whether certificates may come compressed (RFC 8879).
+    /// Whether compressed certificates are accepted (RFC 8879).
     pub certificate_compression: bool,
     /// Sessions for resumption.
     pub sessions: Sessions,
@@ -51,7 +51,7 @@ pub struct TlsOptions {
     pub key_log: Option<Arc<KeyLog>>,
 }
 
-/// When the kernel acknowledges data that comes; of tcp(7).
+/// When the kernel acknowledges received data; see tcp(7).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Acks {
     /// As it likes.

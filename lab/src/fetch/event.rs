@@ -9,9 +9,9 @@ use crate::client::Protocol;
 pub enum Event {
     /// The connection is open: TLS, if any, is complete.
     Open(Protocol),
-    /// The head of the response to the request with this token came.
+    /// The response head for the request with this token.
     Head(usize),
-    /// More of its body came.
+    /// A part of its body.
     Data(usize),
     /// It has ended.
     Done(usize, Result<Box<Response>, Failure>),

@@ -13,7 +13,7 @@ use crate::client::{Engine, Protocol, Request};
 #[derive(Default)]
 pub(super) struct Exchanges {
     engine: Option<Engine>,
-    /// Those that the engine has not taken yet.
+    /// Exchanges that are not yet in the engine.
     queue: VecDeque<Exchange>,
     live: Vec<Exchange>,
     events: VecDeque<Event>,
@@ -23,7 +23,7 @@ pub(super) struct Exchanges {
 
 /// An exchange.
 struct Exchange {
-    /// The caller's name for it.
+    /// The caller's token.
     token: usize,
     request: Request,
     response: Box<Response>,
@@ -45,7 +45,7 @@ impl Exchanges {
         }
     }
 
-    /// From here on requests go to an engine of this protocol; those that another engine has taken are sent again.
+    /// Uses an engine of this protocol for further requests. Requests in an earlier engine are sent again.
     pub(super) fn start(&mut self, protocol: Protocol, spdy_level: u8) {
         self.engine = Some(Engine::delivering(protocol, spdy_level));
         for exchange in self.live.drain(..).rev() {
@@ -61,12 +61,12 @@ impl Exchanges {
         self.engine.as_ref().map(Engine::protocol)
     }
 
-    /// Whether no further request is taken, now or later.
+    /// Returns whether it accepts no more requests.
     pub(super) fn is_closed(&self) -> bool {
         self.engine.as_ref().is_some_and(Engine::is_closed)
     }
 
-    /// How many requests can be taken besides those that wait.
+    /// Returns how many requests can be added to the waiting ones.
     pub(super) fn room(&self) -> usize {
         let room = self.engine.as_ref().map_or(usize::MAX, Engine::room);
         room.saturating_sub(self.queue.len())
@@ -91,7 +91,7 @@ impl Exchanges {
         self.queue.iter().all(is_safe)
     }
 
-    /// The response to a request that has not ended, as far as it has come.
+    /// Returns the response to a request in progress, as far as it was received.
     pub(super) fn response(&self, token: usize) -> Option<&Response> {
         let found = self.live.iter().find(|exchange| exchange.token == token);
         found.map(|exchange| &*exchange.response)
@@ -109,13 +109,13 @@ impl Exchanges {
         });
     }
 
-    /// Hands requests that wait to the engine, as many as it takes.
+    /// Passes waiting requests to the engine, as many as it accepts.
     pub(super) fn begin(&mut self) {
         let Some(engine) = &mut self.engine else {
             return;
         };
         if engine.is_closed() {
-            let why = "the server takes no further request on this connection";
+            let why = "the server accepts no more requests on this connection";
             for exchange in self.queue.drain(..) {
                 let failure = Failure::new(FailureCause::Refused, why);
                 self.events.push_back(exchange.ended(failure));
@@ -156,8 +156,8 @@ impl Exchanges {
         }
     }
 
-    /// Takes the engine's events of a read at this time. Returns the cause and text of a failure of the connection; the cause is
-    /// `Limit`, or `None` for an error of the server.
+    /// Handles the engine's events of a read at this time. Returns cause and text of a failure of the connection. The
+    /// cause is `Limit`, or `None` for an error of the server.
     pub(super) fn absorb(&mut self, now_ns: u64) -> Option<(Option<FailureCause>, String)> {
         while let Some(happened) = self.engine.as_mut()?.whole_event() {
             match happened {
@@ -201,7 +201,7 @@ impl Exchanges {
                         // A GOAWAY means the same for streams above its last one.
                         true => (
                             FailureCause::Refused,
-                            "the server has not begun it".to_owned(),
+                            "the server did not process the request".to_owned(),
                         ),
                         false => {
                             let why = format!("the server reset the stream, code {code}");

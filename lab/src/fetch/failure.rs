@@ -74,7 +74,7 @@ impl Failure {
 }
 
 /// The hint of verbs behind an error of a certificate.
-const INSECURE_HINT: &str = "; --insecure takes any";
+const INSECURE_HINT: &str = "; --insecure accepts any";
 
 impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

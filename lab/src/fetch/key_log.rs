@@ -21,7 +21,7 @@ impl KeyLog {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(true).mode(OWN);
         let file = options.open(path)?;
-        // One that was there keeps its mode when it is opened; a device is not ours to change.
+        // An existing file keeps its mode when opened. The mode of a device must not change.
         if file.metadata()?.is_file() {
             file.set_permissions(Permissions::from_mode(OWN))?;
         }
@@ -34,7 +34,7 @@ impl rustls::KeyLog for KeyLog {
         let mut line = format!("{label} ");
         for (bytes, end) in [(client_random, ' '), (secret, '\n')] {
             for byte in bytes {
-                // A string takes whatever is written.
+                // Writing to a string cannot fail.
                 let _ = write!(line, "{byte:02x}");
             }
             line.push(end);

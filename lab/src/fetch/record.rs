@@ -22,7 +22,7 @@ pub struct ConnectionRecord {
     pub reads: Vec<Read>,
     /// Each TLS record of the server, in order.
     pub tls_records: Vec<TlsRecord>,
-    /// Tickets for resumption by TLS 1.3 that have come.
+    /// Received TLS 1.3 session tickets.
     pub tickets: u32,
     /// Shortest round trip measured by the kernel, if available.
     pub min_rtt: Option<Duration>,
@@ -41,7 +41,7 @@ pub struct ConnectionRecord {
 pub struct Handshake {
     /// When it began: TCP was connected, or with early data the first request was there.
     pub from: u64,
-    /// When the read came that completed it.
+    /// Time of the read that completed it.
     pub to: u64,
     /// The version.
     pub version: ProtocolVersion,
@@ -73,7 +73,7 @@ pub struct Read {
 /// A TLS record of the server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TlsRecord {
-    /// When the read came that completed it.
+    /// Time of the read that completed it.
     pub at: u64,
     /// Its bytes, with its head of 5.
     pub bytes: u64,
@@ -125,13 +125,13 @@ impl Handshake {
 #[derive(Debug, Default)]
 pub(super) struct RecordBoundaries {
     head: [u8; HEAD_BYTES],
-    /// Bytes of the head that have come, and of the record behind it that have not.
+    /// Received bytes of the head, and missing bytes of the record after it.
     head_len: usize,
     left: usize,
 }
 
 impl RecordBoundaries {
-    /// Takes bytes up to the end of a record; returns how many, and the type and length of the record that ended.
+    /// Advances to the end of a record. Returns the number of bytes, and the type and length of the record if it ended.
     pub(super) fn advance(&mut self, bytes: &[u8]) -> (usize, Option<(u8, u64)>) {
         let of_head = (HEAD_BYTES - self.head_len).min(bytes.len());
         self.head[self.head_len..self.head_len + of_head].copy_from_slice(&bytes[..of_head]);

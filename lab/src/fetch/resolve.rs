@@ -1,4 +1,4 @@
-//! Addresses of hosts, and how long looking them up takes.
+//! Addresses of hosts, and the duration of their lookup.
 
 use std::net::SocketAddr;
 use std::sync::mpsc;
@@ -13,12 +13,12 @@ use crate::client::{Url, now_ns};
 pub struct Lookup {
     /// Its addresses in the system's order, one at least.
     pub addresses: Vec<SocketAddr>,
-    /// How long the system took; an address in place of a name takes no time.
+    /// Duration of the lookup; 0 for an address.
     pub took: Duration,
 }
 
 impl Lookup {
-    /// Looks a URL's server up, for as long as the system takes.
+    /// Looks up the server of a URL; the system sets the timeout.
     ///
     /// # Errors
     /// No address is known.
@@ -46,7 +46,7 @@ pub fn resolve(url: &Url, timeout: Duration) -> Result<Lookup, Failure> {
     thread::spawn(move || sender.send(Lookup::of(&asked)));
     receiver.recv_timeout(timeout).map_err(|_| {
         let message = format!(
-            "the addresses of the host \"{}\" were not known within {} s",
+            "the addresses of the host \"{}\" were not resolved within {} s",
             url.host,
             timeout.as_secs_f64()
         );
@@ -76,7 +76,7 @@ mod tests {
     #[test]
     fn a_host_without_an_address_is_named() {
         let url = Url::parse("http://a\u{0}b.invalid/").unwrap_or_else(|_| {
-            // A name of more than 253 bytes is never looked up in DNS.
+            // The system rejects a name of more than 253 bytes without a DNS query.
             Url::parse(&format!("http://{}/", "a.".repeat(200))).expect("a URL")
         });
         let failure = resolve(&url, TIMEOUT).expect_err("there is none");

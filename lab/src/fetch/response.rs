@@ -9,7 +9,7 @@ pub struct Response {
     pub asked: u64,
     /// When the last of its bytes went to the kernel.
     pub sent: u64,
-    /// When the read came that completed the head.
+    /// Time of the read that completed the head.
     pub head: u64,
     /// When the first byte of the body arrived; `None` without a body.
     pub first_body: Option<u64>,
@@ -19,26 +19,26 @@ pub struct Response {
     pub is_http10: bool,
     /// The status.
     pub status: u16,
-    /// Fields in their order, names as the server wrote them.
+    /// Fields in their order, with names as received.
     pub fields: Vec<(String, String)>,
     /// Transferred bytes of the head, compressed if the protocol compresses heads.
     pub head_bytes: u64,
-    /// Bytes of names and values of the head; of all of it for HTTP/1.1.
+    /// Bytes of the names and values in the head; with HTTP/1.1 of the whole head.
     pub head_text_bytes: u64,
     /// Bytes of the body as they were transferred, without the framing of their protocol.
     pub body_bytes: u64,
     /// The body; without a limit of the connection, at most [`MAX_BODY_BYTES`] of it.
     pub body: Vec<u8>,
-    /// When parts of the body came.
+    /// Parts of the body and their times.
     pub pieces: Vec<Piece>,
     /// The number of the exchange on its connection.
     pub stream: u32,
 }
 
-/// A part of a body that came by one read.
+/// A part of a body received by one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    /// When it came.
+    /// Time of the read.
     pub at: u64,
     /// Its bytes.
     pub bytes: u64,
@@ -56,7 +56,7 @@ impl Response {
         has("close") || (self.is_http10 && !has("keep-alive"))
     }
 
-    /// The value of the first field with this name, whatever its case.
+    /// Returns the value of the first field with this name; names are case-insensitive.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&str> {
         let found = self

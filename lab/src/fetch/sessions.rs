@@ -15,7 +15,7 @@ pub struct Sessions(Option<Arc<Mutex<Kept>>>);
 
 #[derive(Default)]
 struct Kept {
-    /// Sessions are kept with the settings that they came by.
+    /// Sessions are stored with the TLS settings of their connection.
     configs: Vec<(Trust, Versions, ClientConfig)>,
     /// The protocol that servers have given tickets for, by host and port.
     protocols: HashMap<(String, u16), Protocol>,
@@ -69,7 +69,7 @@ impl Sessions {
         }
     }
 
-    /// The protocol of the last ticket of a server, which early data is of (RFC 8446 section 4.2.10).
+    /// Returns the protocol of the last ticket of a server, which early data must use (RFC 8446 section 4.2.10).
     pub(super) fn protocol(&self, server: &Url) -> Option<Protocol> {
         let kept = self.0.as_ref()?.lock();
         let kept = kept.unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,7 @@ pub enum Match {
 /// The comparison of two lists of runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct VisitComparison {
-    /// Figures of the page that one side has at least, in the order of [`FIGURES`].
+    /// Figures of the page with a value on at least one side, in the order of [`FIGURES`].
     pub figures: Vec<FigureComparison>,
     /// Resources, in the order of the first run before, then those that are new.
     pub resources: Vec<ResourceComparison>,
@@ -93,7 +93,7 @@ pub struct ResourceFigures {
     pub protocol: String,
     /// Its status.
     pub status: u16,
-    /// Whether it came from a cache.
+    /// Whether it is from a cache.
     pub from_cache: bool,
 }
 
@@ -135,7 +135,7 @@ fn protocols(before: &Runs<'_>, after: &Runs<'_>) -> Vec<(String, f64, f64)> {
     found
 }
 
-/// A resource in a visit: its method, the name that it is matched by, and which of several it is.
+/// Key of a resource in a visit: its method, its name for matching, and its number among equal ones.
 type Key = (String, String, usize);
 
 /// A resource in each run of both sides.
@@ -225,7 +225,7 @@ fn figures(all: &[&Resource]) -> Option<ResourceFigures> {
     })
 }
 
-/// The name that a resource is matched by.
+/// Returns the name of a resource for matching.
 fn name(resource: &Resource, by: Match) -> String {
     match (Url::parse(&resource.url), by) {
         (Ok(url), Match::Path) => url.path,

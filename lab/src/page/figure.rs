@@ -7,9 +7,9 @@ use super::visit::Visit;
 /// A figure of a visit.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
-    /// Its name in JSON.
+    /// Name in JSON.
     pub name: &'static str,
-    /// Its name for people.
+    /// Name in reports.
     pub title: &'static str,
     /// Its unit; empty for numbers.
     pub unit: &'static str,

@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A request and its response.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
-    /// Its URL as it was requested, without a fragment.
+    /// Its URL as requested, without a fragment.
     pub url: String,
     /// The request's method.
     pub method: String,
@@ -70,7 +70,7 @@ pub enum Kind {
     Other,
 }
 
-/// Durations of a resource's phases in their order, ms; `None` for one that did not take place or is not known.
+/// Durations of a resource's phases in their order, ms; `None` for a phase that did not take place or is unknown.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Phases {
     /// Waiting for a connection, or for its turn on one.
@@ -138,7 +138,7 @@ impl Phases {
 }
 
 impl Resource {
-    /// When the opening of its connection began, ms: its request was in the queue and names were looked up before.
+    /// Returns the begin of its connection's opening, ms; the queue and the lookup were before.
     #[must_use]
     pub fn opening_ms(&self) -> f64 {
         let before = [self.phases.queued_ms, self.phases.dns_ms];
@@ -152,13 +152,13 @@ impl Resource {
         self.opening_ms() + opening.into_iter().flatten().sum::<f64>()
     }
 
-    /// When its last byte came, ms.
+    /// Returns the time of its last byte, ms.
     #[must_use]
     pub fn end_ms(&self) -> f64 {
         self.start_ms + self.phases.total_ms()
     }
 
-    /// When its first byte came, ms.
+    /// Returns the time of its first byte, ms.
     #[must_use]
     pub fn first_byte_ms(&self) -> f64 {
         self.end_ms() - self.phases.receive_ms.unwrap_or_default()
@@ -171,7 +171,7 @@ impl Resource {
         parts.reduce(u64::saturating_add)
     }
 
-    /// The part of its URL after the origin: path and query, `/` if there is none.
+    /// Returns path and query of its URL, `/` without a path.
     #[must_use]
     pub fn target(&self) -> &str {
         match &self.url[self.origin().len()..] {
@@ -195,14 +195,14 @@ impl Resource {
         })
     }
 
-    /// Scheme, host and port of its URL, as they are written there.
+    /// Returns scheme, host and port of its URL, as written.
     #[must_use]
     pub fn origin(&self) -> &str {
         origin(&self.url)
     }
 }
 
-/// Scheme, host and port of a URL, as they are written in it.
+/// Returns scheme, host and port of a URL, as written.
 #[must_use]
 pub fn origin(url: &str) -> &str {
     let host = url.find("://").map_or(0, |at| at + "://".len());

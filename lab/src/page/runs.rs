@@ -1,6 +1,6 @@
-//! Runs: the visits to a page with one view, each with its analysis, and the one in the middle.
+//! Runs: the visits to a page with one view, their analyses, and the run with the median load time.
 //!
-//! Whatever reports a page reads its runs here, so that each visit is analysed once, and all reports have the same figures.
+//! All reports of a page read its runs here, so each visit is analysed once, and all reports have the same figures.
 
 use super::analysis::Analysis;
 use super::figure::Figure;

@@ -31,16 +31,17 @@ pub struct Visit {
     pub notes: Vec<String>,
 }
 
-/// A time for which a server kept bytes until a late acknowledgement came, by a capture; ms from the visit's start.
+/// A time for which a server kept bytes back until a late acknowledgement, from a capture; ms from the start of the
+/// visit.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Withheld {
     /// Port of the server. The link of a visit may change addresses, but no ports of servers.
     pub port: u16,
     /// Method and target of the request, such as `GET /a`; `None` if the capture does not show it.
     pub request: Option<String>,
-    /// When the segment came that was acknowledged late.
+    /// When the segment with the late acknowledgement was received.
     pub from_ms: f64,
-    /// When the withheld bytes came.
+    /// When the delayed bytes were received.
     pub to_ms: f64,
     /// Bytes of their packet.
     pub bytes: u64,
@@ -102,7 +103,7 @@ pub struct PageTimings {
     pub largest_contentful_paint_ms: Option<f64>,
     /// The document was parsed.
     pub dom_content_loaded_ms: Option<f64>,
-    /// All that the document names has come.
+    /// The document and its resources are loaded.
     pub load_ms: Option<f64>,
 }
 
@@ -115,5 +116,5 @@ pub struct Frame {
     pub jpeg: Vec<u8>,
 }
 
-/// Bytes of the longest title that is kept of a page that is visited.
+/// Longest stored title, bytes.
 pub const TITLE_BYTES_MAX: usize = 4096;

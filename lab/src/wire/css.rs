@@ -1,8 +1,7 @@
-//! References in style sheets: `@import`, `url()`, the source of each `@font-face` that browsers take.
+//! References in style sheets: `@import`, `url()`, and the first supported source of each `@font-face`.
 //!
-//! It is a scanner for these alone: comments, strings and escapes are understood, rules are not.
-//! Source: CSS Syntax Module Level 3 sections 4.3.5 to 4.3.7, CSS Cascading and Inheritance Level 4 section 2, CSS Fonts Module
-//! Level 4 section 4.3.
+//! This is only a scanner: it understands comments, strings and escapes, but not rules. Source: CSS Syntax Module Level
+//! 3 sections 4.3.5 to 4.3.7, CSS Cascading and Inheritance Level 4 section 2, CSS Fonts Module Level 4 section 4.3.
 
 use crate::page::Kind;
 
@@ -40,7 +39,7 @@ enum At {
 }
 
 impl Scanner<'_> {
-    /// Takes the next token that matters, or one character.
+    /// Takes the next relevant token, or one character.
     fn step(&mut self) -> bool {
         let Some(first) = self.rest.chars().next() else {
             return false;
@@ -99,7 +98,7 @@ impl Scanner<'_> {
         self.rest = self.rest.get(bytes..).unwrap_or_default();
     }
 
-    /// Takes a word, whatever its case, if it is next.
+    /// Takes a word if it is next; case is ignored.
     fn is_word(&mut self, word: &str) -> bool {
         let found = self.rest.get(..word.len());
         let is_it = found.is_some_and(|found| found.eq_ignore_ascii_case(word));
@@ -188,7 +187,7 @@ impl Scanner<'_> {
         self.add(kind, reference);
     }
 
-    /// Takes the format of a font's source: one that no browser reads is passed over.
+    /// Takes the format of a font's source. A source with a format that no browser supports is skipped.
     fn take_format(&mut self, format: &str) {
         let is_unread = matches!(format, "embedded-opentype" | "svg");
         self.font = self

@@ -166,7 +166,7 @@ pub(super) fn found(document: &[u8]) -> Vec<Found> {
     all
 }
 
-/// The URLs of the resources that a whole document names, the first [`MAX_RESOURCES`], without those of its style sheets.
+/// Returns the URLs of the resources in a document, the first [`MAX_RESOURCES`], without those in its style sheets.
 pub(crate) fn resources(document: &[u8], url: &Url) -> Vec<Url> {
     let (mut base, mut all) = (url.clone(), Vec::new());
     for found in found(document) {

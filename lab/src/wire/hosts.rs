@@ -16,11 +16,11 @@ use crate::fetch::{Failure, FailureCause};
 pub(super) struct Host {
     pub(super) url: Url,
     pub(super) addresses: Addresses,
-    /// Looking it up, until a connection takes that as its own.
+    /// Span of its lookup, until a connection includes it.
     pub(super) dns: Option<(u64, u64)>,
     /// The protocol of its connections, once it is known.
     pub(super) protocol: Option<Protocol>,
-    /// Its connections that take requests, or will, by their numbers.
+    /// Numbers of its connections that accept requests, or will.
     pub(super) connections: Vec<usize>,
     /// It refuses more connections than it has.
     pub(super) is_refusing: bool,
@@ -85,7 +85,7 @@ impl Hosts {
         })
     }
 
-    /// Begins to look a server's addresses up; an address in place of a name is known at once.
+    /// Begins the lookup of a server; an address needs none.
     pub(super) fn look_up(&mut self, place: usize) {
         let host = &mut self.all[place];
         if host.url.is_address() {
@@ -111,7 +111,7 @@ impl Hosts {
         });
     }
 
-    /// Takes answers that have come.
+    /// Handles finished lookups.
     pub(super) fn take_answers(&mut self) {
         while let Ok(answer) = self.answers.try_recv() {
             let host = &mut self.all[answer.place];
@@ -131,7 +131,7 @@ impl Addresses {
 }
 
 impl Host {
-    /// A connection takes no further request.
+    /// Removes a connection that accepts no more requests.
     pub(super) fn release(&mut self, number: usize) {
         self.connections.retain(|other| *other != number);
     }

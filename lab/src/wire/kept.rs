@@ -17,7 +17,7 @@ pub struct Kept {
     pub(super) sessions: Sessions,
     pub(super) visits: usize,
     responses: HashMap<String, Stored>,
-    /// Bytes of contents that are kept.
+    /// Bytes of stored contents.
     content_bytes: usize,
 }
 
@@ -51,7 +51,7 @@ impl Kept {
         (now_unix_s() < stored.until_unix_s).then_some(stored)
     }
 
-    /// Keeps a response that may be, and is fresh for some time.
+    /// Stores a response if this is allowed and it has a lifetime.
     pub(super) fn store(&mut self, response: &Response, resource: &Resource, content: &[u8]) {
         let Some(fresh_s) = freshness_s(response).filter(|seconds| *seconds > 0) else {
             return;
@@ -117,7 +117,7 @@ pub(super) fn now_unix_s() -> u64 {
     now.map_or(0, |now| now.as_secs())
 }
 
-/// Bytes of contents that are kept.
+/// Most bytes of stored contents.
 const MAX_KEPT_BYTES: usize = 128 << 20;
 
 #[cfg(test)]

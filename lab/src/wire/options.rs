@@ -28,9 +28,9 @@ pub struct Options {
 /// A host that the visitor knows before the visit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostOverride {
-    /// Its name, in lower case.
+    /// Name, in lower case.
     pub name: String,
-    /// Its address; no name is looked up then.
+    /// Address in place of a lookup.
     pub address: Option<IpAddr>,
     /// The protocol of its connections, in place of [`Options::protocol`]. Browsers remember protocols of servers: with
     /// HTTP/1.1 all connections are opened at once.
@@ -69,11 +69,11 @@ impl Options {
 
 /// Most resources of one visit; further ones are not requested.
 pub const MAX_RESOURCES: usize = 2000;
-/// Bytes that one visit receives.
+/// Most bytes received by one visit.
 pub const MAX_VISIT_BYTES: u64 = 512 << 20;
-/// Bytes of one content, without its coding, that are looked at.
+/// Most decoded bytes of a content that are parsed.
 pub(super) const MAX_CONTENT_BYTES: usize = 32 << 20;
-/// Redirects that lead to one resource.
+/// Most redirects of one resource.
 pub(super) const MAX_REDIRECTS: usize = 20;
 /// Style sheets that import each other, in a row.
 pub(super) const MAX_IMPORTS: usize = 8;

@@ -18,7 +18,7 @@ pub(super) fn request(url: &Url, kind: Kind, protocol: Protocol) -> Request {
     Request::new(url, "GET", &url.path, &fields, &[])
 }
 
-/// The fields of a request as a reader expects them, without those that only name its target.
+/// Returns the fields of a request for a report, without pseudo fields other than the host.
 pub(super) fn request_fields(request: &Request) -> Vec<(String, String)> {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let fields = request

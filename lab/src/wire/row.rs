@@ -17,7 +17,7 @@ pub(super) struct Row {
     /// The document that is shown, or a redirect to it.
     pub(super) is_page: bool,
     pub(super) redirects: usize,
-    /// How many style sheets lead to it.
+    /// Number of style sheets in the chain to it.
     pub(super) depth: usize,
     /// Number of attempts.
     pub(super) attempts: usize,
@@ -192,7 +192,7 @@ fn is_html(response: &Response) -> bool {
     is_one && !(300..400).contains(&response.status)
 }
 
-/// Whether a `Content-Type` is one of these.
+/// Returns whether a `Content-Type` is one of `types`.
 fn is_type(kind: &str, types: &[&str]) -> bool {
     let kind = kind.split(';').next().unwrap_or_default().trim();
     types.iter().any(|one| kind.eq_ignore_ascii_case(one))

@@ -36,7 +36,7 @@ pub(super) struct Scan {
 #[derive(Default)]
 struct Tag {
     name: Vec<u8>,
-    /// Of several attributes of a name the first counts.
+    /// The first attribute of a name counts.
     attributes: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -138,7 +138,7 @@ impl Scan {
                 want(Kind::Image, image);
                 want(Kind::Media, media);
             }
-            // In a `picture` an image is for browsers that take none of the sources.
+            // In a `picture`, the `img` is for browsers that support no source.
             b"img" if self.has_source => self.has_source = false,
             b"img" => want(Kind::Image, image(tag, b"srcset", attribute(tag, b"src"))),
             b"input" if is(tag, b"type", "image") => want(Kind::Image, attribute(tag, b"src")),
@@ -192,7 +192,7 @@ fn link(tag: &Tag) -> Option<Kind> {
     })
 }
 
-/// Whether a script is one that browsers run: data blocks and those for browsers without modules are not.
+/// Returns whether browsers run a script. They do not run data blocks and `nomodule` scripts.
 fn is_script(tag: &Tag) -> bool {
     if attribute(tag, b"nomodule").is_some() {
         return false;

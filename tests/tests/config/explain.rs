@@ -148,11 +148,12 @@ location = /one { return 200 one; }",
         line_of(&server, "png|jpg")
     );
     let report = explain_report(&server, &[&format!("{ROOT}fixed/x")]);
-    let found = "prefix: location ^~ /fixed/: is the longest; no expressions after it";
+    let found =
+        "prefix: location ^~ /fixed/: is the longest match; no regular expressions are tried";
     assert_steps(&server, &report, &[(found, "^~ /fixed/")]);
     assert_eq!(report["answer"]["text"], "fixed");
     let report = explain_report(&server, &[&format!("{ROOT}one")]);
-    let found = "exact: location = /one: is the URI: the search ends";
+    let found = "exact: location = /one: equals the URI: the search ends";
     assert_steps(&server, &report, &[(found, "= /one")]);
     let report = explain_report(&server, &[&format!("{ROOT}img/a.none")]);
     assert_steps(

@@ -111,9 +111,9 @@ fn what_cannot_be_explained_says_why() {
     }
     let server = Server::http(SITE).allow("[emerg]").written();
     for (words, why) in [
-        (&["localhost"][..], "it has no scheme"),
+        (&["localhost"][..], "the scheme is missing"),
         (&["gopher://localhost/"], "unknown scheme \"gopher\""),
-        (&["http://localhost:99999/"], "its port is no number"),
+        (&["http://localhost:99999/"], "the port is not a number"),
         (&[], "<URL>"),
         (
             &["--to", "::1", "http://unix:/s:/"],

@@ -36,9 +36,9 @@ fn a_bench_fails_by_rate_percentiles_and_statuses() {
         (&missing, "status.403>0", 0, ""),
         (&missing, "errors>0", 0, ""),
         (&broken, "status.5xx>0", 2, "status.5xx is 100, above 0"),
-        (&page, "p100>1", 1, "is none of"),
-        (&page, "status.44>1", 1, "is none of"),
-        (&page, "p99>nan", 1, "is no condition"),
+        (&page, "p100>1", 1, "is not one of"),
+        (&page, "status.44>1", 1, "is not one of"),
+        (&page, "p99>nan", 1, "is not a condition"),
     ] {
         let outcome = run(["bench", url, "--requests", "100", "--fail-if", condition]);
         assert_ended(&outcome, code, told);

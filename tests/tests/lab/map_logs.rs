@@ -255,7 +255,10 @@ fn files_that_cannot_be_read_are_errors_with_their_names() {
             vec!["--html", "/none/a.html", &good],
             "cannot write /none/a.html",
         ),
-        (vec!["--format", "x", &good], "no format is named \"x\""),
+        (
+            vec!["--format", "x", &good],
+            "there is no format named \"x\"",
+        ),
     ] {
         let outcome = logs.map(&words);
         assert_eq!(outcome.code, 1, "{words:?}: {outcome:?}");

@@ -255,14 +255,17 @@ fn what_cannot_be_measured_says_why() {
         (vec!["http://none.invalid/", "--wire"], "none.invalid"),
         (vec![closing.as_str(), "--wire"], "closed connection"),
         ([&never[..], &["--wire"]].concat(), "no response within 1 s"),
-        (vec![tls.as_str(), "--wire"], "issuer; --insecure takes any"),
+        (
+            vec![tls.as_str(), "--wire"],
+            "issuer; --insecure accepts any",
+        ),
         (
             vec![tls.as_str(), "--wire", "--cacert", "/nonexistent"],
             "cannot read /nonexistent",
         ),
         (
             vec![open.as_str(), "--browser", "/nonexistent/x"],
-            "/nonexistent/x is no program",
+            "/nonexistent/x is not an executable file",
         ),
     ];
     if has_browser() {
@@ -270,7 +273,7 @@ fn what_cannot_be_measured_says_why() {
         cases.push((vec!["http://none.invalid/"], "ERR_NAME_NOT_RESOLVED"));
         cases.push((vec![closing.as_str()], "closed the connection"));
         cases.push((never.to_vec(), "no response within 1 s"));
-        cases.push((vec![tls.as_str()], "--insecure takes any"));
+        cases.push((vec![tls.as_str()], "--insecure accepts any"));
     }
     for (words, why) in cases {
         let outcome = run(["waterfall"].iter().chain(&words));

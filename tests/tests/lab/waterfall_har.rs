@@ -316,7 +316,7 @@ fn what_cannot_be_read_says_why() {
         ),
         (
             file("json", b"{}"),
-            "json: it is no HAR file: log: it is missing",
+            "json: not a HAR file: log: it is missing",
         ),
         (
             file("cut", &known().to_string().as_bytes()[..900]),
@@ -324,7 +324,7 @@ fn what_cannot_be_read_says_why() {
         ),
         (
             file("utf16", b"\xff\xfe{\0"),
-            "utf16: it is not UTF-8 from byte 0 on",
+            "utf16: invalid UTF-8 at byte 0",
         ),
         (
             file("deep", "[".repeat(1_000_000).as_bytes()),
@@ -348,7 +348,7 @@ fn what_cannot_be_read_says_why() {
     let known = put(&dir, "known.har", &known());
     assert_refused(
         &[&known, "--page", "9"],
-        "there is no page \"9\": there are 1, \"page_1\"",
+        "no page \"9\"; the file has 1, \"page_1\"",
     );
     assert_refused(
         &["compare", &known, &path("none.har")],
@@ -387,10 +387,13 @@ fn words_that_contradict_each_other_are_refused() {
     }
     for (words, why) in [
         (&[][..], "<URL|FILE>"),
-        (&["a", "b"], "two HAR files are compared by"),
-        (&["compare"], "compare takes two HAR files"),
-        (&["compare", "a"], "compare takes two HAR files"),
-        (&["compare", "a", "b", "c"], "compare takes two HAR files"),
+        (&["a", "b"], "compare two HAR files with"),
+        (&["compare"], "compare requires two HAR files"),
+        (&["compare", "a"], "compare requires two HAR files"),
+        (
+            &["compare", "a", "b", "c"],
+            "compare requires two HAR files",
+        ),
         (
             &["compare", "a", "b", "--har", "c"],
             "--har cannot be used in a comparison",

@@ -71,7 +71,7 @@ fn compared(options: &Options) -> Result<Vec<Server>, String> {
     let first = urls.first().ok_or("no URL is given")?;
     if let Some(other) = urls.iter().find(|url| !url.same_server(first)) {
         return Err(format!(
-            "{other} is another server than {first}: compare two with --against, or more with --table"
+            "{other} and {first} are different servers: compare two with --against, or more with --table"
         ));
     }
     let mut servers = vec![server(

@@ -30,7 +30,7 @@ impl Site {
         });
         file.map(Self).map_err(|error| {
             let reason = os_error(&error);
-            format!("the configuration cannot be made ({reason})")
+            format!("cannot write the configuration ({reason})")
         })
     }
 

@@ -28,7 +28,7 @@ pub(super) fn text(inside: &Inside, outcome: &Outcome) -> String {
         (counters.ignored, "not IPv4, which the link does not carry"),
         (
             counters.uncaptured,
-            "not in the pcap file: it could not be written so fast",
+            "missing in the pcap file: it could not be written fast enough",
         ),
     ] {
         if number > 0 {

@@ -63,8 +63,12 @@ pub(super) fn measure(
         far: Far::Here,
         ports: port.into_iter().collect(),
     };
-    let no_link =
-        |error: io::Error| Failure::Why(format!("no link for --via: {}", os_error(&error)));
+    let no_link = |error: io::Error| {
+        Failure::Why(format!(
+            "cannot create the link for --via: {}",
+            os_error(&error)
+        ))
+    };
     let entered = via::enter(&wanted, |inside| {
         let entered = inside.and_then(|inside| {
             inside.link.client().enter()?;

@@ -100,14 +100,14 @@ impl Options {
         let task = match &self.targets[..] {
             [word, before, after] if word == COMPARE => Task::Compare(before.into(), after.into()),
             [word, ..] if word == COMPARE => {
-                return Err("compare takes two HAR files, before and after".to_owned());
+                return Err("compare requires two HAR files, before and after".to_owned());
             }
             [target] => match target.to_str().filter(|text| text.contains("://")) {
                 Some(url) => Task::Visit(Url::parse(url)?),
                 None => Task::Show(target.into()),
             },
             _ => {
-                let why = "one URL or HAR file at a time; two HAR files are compared by \"compare BEFORE.har AFTER.har\"";
+                let why = "specify one URL or HAR file; compare two HAR files with \"compare BEFORE.har AFTER.har\"";
                 return Err(why.to_owned());
             }
         };

@@ -67,7 +67,7 @@ impl Visits {
     /// # Errors
     /// There are none.
     pub(super) fn analysed(&self) -> Result<Views<'_>, String> {
-        let first = Runs::of(&self.first).ok_or_else(|| "there was no visit".to_owned())?;
+        let first = Runs::of(&self.first).ok_or_else(|| "no visit was completed".to_owned())?;
         let warm = Runs::of(&self.warm);
         Ok(Views { first, warm })
     }

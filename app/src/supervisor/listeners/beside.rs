@@ -1,9 +1,9 @@
 //! Addresses that contain others: 127.0.0.1:80 becomes *:80 by a reload, or the reverse.
 //!
-//! The kernel refuses to bind both at a time, unless both sockets share the port (SO_REUSEPORT). So sockets that are given up
-//! allow sharing, and the new one is bound beside them. It listens when nothing else can fail any more. Once a worker has
-//! it, new connections are diverted to it. The worker accepts connections that wait
-//! at the old sockets, and handshakes that have begun, before it closes them. So no connection is lost. Sockets of another process are left alone. Source: socket(7).
+//! The kernel refuses to bind both at a time, unless both sockets share the port (SO_REUSEPORT). So replaced sockets
+//! allow sharing, and the new one is bound beside them. It listens when no later step can fail. Once a worker has it,
+//! new connections are diverted to it. Before the worker closes the old sockets, it accepts their waiting connections
+//! and handshakes. So no connection is lost. Sockets of another process are not changed.
 
 use server_base::errlog::Level;
 use server_base::listen::Listen;
@@ -28,8 +28,8 @@ pub(crate) fn begin(listeners: &mut [Listener], console: &Console) -> Result<(),
     Ok(())
 }
 
-/// Has new connections for addresses of `gone` come to the sockets of `current` that have these addresses as well. Connections
-/// that wait at the old sockets, and handshakes that have begun, are left to the worker.
+/// Diverts new connections for addresses of `gone` to sockets of `current` that cover these addresses. Waiting
+/// connections and handshakes of the old sockets are left to the worker.
 pub(crate) fn divert(
     gone: &[Listener],
     current: &[Listener],

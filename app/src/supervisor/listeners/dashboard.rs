@@ -1,7 +1,7 @@
-//! The socket of the dashboard, which store processes accept from and workers connect to.
+//! The socket of the dashboard: store processes accept on it, and workers connect to it.
 //!
-//! It is a listener like others: a reload keeps it, a new binary inherits it, a stale file is replaced. Workers do not get it.
-//! Its file has the mode 0600 from the start, and belongs to the worker's user.
+//! It is a listener like others: a reload keeps it, a new binary inherits it, a stale file is replaced. Workers do not
+//! get it. Its file has the mode 0600 from the start, and belongs to the worker's user.
 
 use std::io;
 use std::os::unix::net::UnixListener;
@@ -68,7 +68,7 @@ pub(crate) fn give(
     Ok(())
 }
 
-/// Changes the owner of a file, and not of one that a link with its name leads to.
+/// Changes the owner of a file; does not follow a link.
 fn give_file(path: &Path, uid: u32) -> io::Result<()> {
     let uid = Some(Uid::from_raw(uid));
     Ok(chownat(CWD, path, uid, None, AtFlags::SYMLINK_NOFOLLOW)?)

@@ -34,7 +34,7 @@ pub(super) fn remove(path: &Path) -> bool {
         return false;
     }
     if identity(&aside) != Some(file) {
-        // Another server has replaced the file since. It gets its name back, unless that is taken again.
+        // Another server has replaced the file meanwhile. Its name is restored unless that exists again.
         let _ = fs::hard_link(&aside, path);
         let _ = fs::remove_file(&aside);
         return false;
@@ -56,7 +56,7 @@ fn refuses(path: &Path) -> bool {
     connected.is_err_and(|error| error.error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// A name beside `path` that is this process's.
+/// Returns a name beside `path` that only this process uses.
 fn aside(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(format!(".{}.stale", std::process::id()));
@@ -109,7 +109,7 @@ mod tests {
         let path = dir.0.join("socket");
         let listener = UnixListener::bind(&path).expect("bind");
         assert!(!remove(&path));
-        // Its file is the same one, and connections to it come there.
+        // The file is the same one, and connections reach its listener.
         let _client = UnixStream::connect(&path).expect("connect");
         listener.set_nonblocking(true).expect("a socket");
         listener.accept().expect("a connection of the test");

@@ -34,7 +34,7 @@ impl Core {
         known.filter(|protocol| self.dial.protocols.contains(protocol))
     }
 
-    /// Makes the first message of TLS, with early data of the protocol if there is to be some.
+    /// Makes the ClientHello, with early data of the protocol `early` if set.
     pub(super) fn begin_tls(&mut self, early: Option<Protocol>) -> Result<(), Failure> {
         let Some((config, name)) = self.tls_settings.clone() else {
             return Ok(());
@@ -94,9 +94,9 @@ impl Core {
         let guessed = self.exchanges.protocol();
         let accepted = match early {
             EarlyData::Accepted(bytes) if guessed == Some(protocol) => bytes,
-            // RFC 8446 section 4.2.10: early data is of the protocol of its ticket, or it is not accepted.
+            // RFC 8446 section 4.2.10: early data is accepted only with the protocol of its ticket.
             EarlyData::Accepted(_) => {
-                let message = "the server took early data and chose another protocol";
+                let message = "the server accepted early data but chose another protocol";
                 return Err(Failure::new(FailureCause::Tls, message));
             }
             _ => 0,

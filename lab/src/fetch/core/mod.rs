@@ -36,7 +36,7 @@ pub struct Core {
     exchanges: Exchanges,
     record: ConnectionRecord,
     boundaries: RecordBoundaries,
-    /// When the first message of TLS was made, and the plaintext that was sent, or is to be, before the server's.
+    /// Time of the ClientHello, and the early data that was or will be sent with it.
     tls_began_ns: u64,
     early: Vec<u8>,
     /// The socket has more than was read at once.
@@ -126,7 +126,7 @@ impl Core {
         self.stage == Stage::Closed
     }
 
-    /// How many requests it takes now; before it is open, those that may wait for that.
+    /// Returns the number of requests that it accepts now; before it is open, requests wait.
     #[must_use]
     pub fn room(&self) -> usize {
         match self.stage {
@@ -142,19 +142,19 @@ impl Core {
         self.exchanges.len()
     }
 
-    /// The response to a request in progress, as far as it has come.
+    /// Returns the response to a request in progress, as far as it was received.
     #[must_use]
     pub fn response(&self, token: usize) -> Option<&Response> {
         self.exchanges.response(token)
     }
 
-    /// Whether [`Core::ready`] is to be called again before the poller has news.
+    /// Returns whether [`Core::ready`] must be called again without news of the poller.
     #[must_use]
     pub fn has_more(&self) -> bool {
         self.has_more
     }
 
-    /// Takes a request; the token comes back in its events.
+    /// Adds a request; its events have the token.
     pub fn request(&mut self, token: usize, request: &Request) {
         self.exchanges.push(token, request, now_ns());
         if self.stage == Stage::Closed {
@@ -255,9 +255,9 @@ fn cannot_connect(dial: &Dial, error: &io::Error) -> Failure {
     Failure::new(FailureCause::Connect, message)
 }
 
-/// Bytes that one connection may receive.
+/// Most bytes received by one connection.
 pub const MAX_RECEIVED_BYTES: u64 = 256 << 20;
-/// Reads, and TLS records, that are recorded of one connection; a server that goes on is given up.
+/// Most recorded reads, and TLS records, of one connection; a server that sends more is a failure.
 pub const MAX_READS: usize = 1 << 20;
 /// Requests that may wait for a connection to be open.
 pub(super) const REQUESTS_BEFORE_OPEN: usize = 100;

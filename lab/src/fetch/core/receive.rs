@@ -102,7 +102,7 @@ impl Core {
         self.absorb(now)
     }
 
-    /// Takes bytes of a record, behind which `left` bytes of the same read are.
+    /// Decrypts bytes of a record; `left` bytes of the same read follow them.
     fn decrypt(&mut self, piece: &mut [u8], left: usize, now: u64) -> Result<(), Failure> {
         let Some(tls) = &mut self.transport.tls else {
             return Ok(());

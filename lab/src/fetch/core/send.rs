@@ -23,7 +23,7 @@ impl Core {
         let flushed = self.transport.flush();
         self.record.sent_bytes = self.transport.sent_bytes;
         match flushed {
-            // Early data that is not taken whole is marked again after the handshake.
+            // If early data is not accepted completely, it is marked again after the handshake.
             Ok(true) => self.exchanges.mark_sent(now_ns()),
             Ok(false) => {}
             Err(Broken::Tls(fault)) => return Err(Failure::of_tls(&fault)),

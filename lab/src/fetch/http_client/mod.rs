@@ -89,7 +89,7 @@ impl HttpClient {
             fields.push(own("user-agent", USER_AGENT));
         }
         let mut body = None;
-        // ClickHouse 18.16 reads forms from the body as it comes.
+        // ClickHouse 18.16 does not decompress forms.
         let is_form = request.headers.iter().any(|(name, value)| {
             let value = value.to_ascii_lowercase();
             name.eq_ignore_ascii_case("content-type") && value.starts_with("multipart/")

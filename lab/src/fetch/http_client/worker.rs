@@ -45,7 +45,7 @@ impl Worker {
         }
     }
 
-    /// The kept connection, if it can be used.
+    /// Takes the kept connection if it is usable.
     fn take_kept(&mut self) -> Option<Kept> {
         let mut kept = self.kept.take()?;
         let is_fresh = Instant::now() < kept.until
@@ -101,7 +101,7 @@ impl Worker {
         })
     }
 
-    /// Exchanges a request, and keeps the connection if it can be used again.
+    /// Exchanges a request, and keeps the connection if it is reusable.
     fn exchange(&mut self, mut kept: Kept, request: &Request) -> Result<Response, TransportError> {
         let connection = &mut kept.connection;
         connection.set_timeout(self.settings.timeout);

@@ -13,7 +13,7 @@ use crate::fetch::{Connection, Core, Failure, FailureCause, MAX_RECEIVED_BYTES};
 
 const SHORT: Duration = Duration::from_millis(300);
 
-/// The failure of a request to a server, and how long it takes.
+/// Returns the failure of a request to a server, and its duration.
 fn failure(
     script: impl Fn(TcpStream) + Send + Sync + 'static,
     protocol: Protocol,
@@ -30,7 +30,7 @@ fn failure(
     (failure, start.elapsed())
 }
 
-/// Keeps a connection without a word until the client goes.
+/// Keeps a connection open without sending until the client closes it.
 fn keep(mut stream: TcpStream) {
     let _ = std::io::copy(&mut stream, &mut std::io::sink());
 }

@@ -178,7 +178,7 @@ fn fields_with_line_breaks_are_not_sent() {
     assert!(count.load(Ordering::SeqCst) > 0);
 }
 
-/// RFC 9112 section 9.3.1: the server's close came before the request.
+/// RFC 9112 section 9.3.1: the server closed before the request.
 #[test]
 fn kept_connection_that_the_server_closed_is_replaced() {
     for reset in [false, true] {

@@ -76,7 +76,7 @@ fn requests_are_sent_at_once_where_there_are_streams_and_else_in_turn() {
             assert_eq!(response.body, path.as_bytes());
             assert!(is_ordered(response), "{response:?}");
         }
-        // One after another means that no request is sent before the response to the one before is complete.
+        // Without streams, no request is sent before the previous response is complete.
         let in_turn = responses.windows(2).all(|two| two[0].end <= two[1].asked);
         assert_eq!(in_turn, !protocol.has_streams());
     }
@@ -128,7 +128,7 @@ fn parts_of_a_response_have_their_own_times() {
     poller.add(socket, 0, Interest::Connection).expect("epoll");
     core.request(7, &get(&dial, "/"));
     let mut bodies = Vec::new();
-    // The interim response is no event: reads show that it has come.
+    // An interim response is no event; the record of reads shows it.
     while core.record().reads.is_empty() {
         let mut events = Events::with_capacity(1);
         poller.wait(&mut events, Some(1000)).expect("epoll");
@@ -278,7 +278,7 @@ fn stalls(acks: Acks) -> (Duration, Duration) {
 
 #[test]
 fn acknowledgements_are_held_or_sent_at_once_as_asked() {
-    // The kernel's timer for held ones is of 40 ms; a busy machine only makes waits longer, or hides single ones.
+    // The kernel delays acknowledgements by 40 ms. A busy machine only makes waits longer, or hides single ones.
     let (longest, _) = stalls(Acks::Delayed);
     assert!(longest >= Duration::from_millis(30), "{longest:?}");
     let (_, shortest) = stalls(Acks::Quick);

@@ -211,8 +211,8 @@ fn certificate_of_another_authority_is_refused() {
     );
     let failure = Connection::open(&dial).err().expect("it is unknown");
     assert_eq!(failure.cause, FailureCause::Tls);
-    // Both authorities have one name.
-    let why = "tls: bad certificate: BadSignature; --insecure takes any";
+    // Both authorities have the same name.
+    let why = "tls: bad certificate: BadSignature; --insecure accepts any";
     assert_eq!(failure.message, why);
     assert!(dial.timeout == PATIENCE);
 }
@@ -237,7 +237,7 @@ fn certificate_that_is_signed_by_itself_is_named() {
         Some(&secure),
     );
     let failure = Connection::open(&dial).err().expect("it is none");
-    let why = "tls: bad certificate: CaUsedAsEndEntity; --insecure takes any";
+    let why = "tls: bad certificate: CaUsedAsEndEntity; --insecure accepts any";
     assert_eq!(failure.message, why);
     dial.tls.as_mut().expect("TLS").trust = Trust::Nobody;
     assert!(Connection::open(&dial).is_ok());

@@ -81,7 +81,7 @@ impl Secure {
         new
     }
 
-    /// From here on the server has new settings, and knows no session of those before.
+    /// Replaces the settings of the server, which then knows no earlier session.
     pub(crate) fn renew(&self, change: impl FnOnce(&mut ServerConfig)) {
         let mut config = config(&self.chain, self.key.to_vec());
         change(&mut config);
@@ -180,7 +180,7 @@ fn speak_tls(secure: &Secure, mut stream: TcpStream, answers: &Answers) -> io::R
     speak(protocol, Early { early, stream }, answers)
 }
 
-/// A stream with bytes that came before.
+/// A stream with bytes received before.
 struct Early<S> {
     early: Vec<u8>,
     stream: S,

@@ -97,7 +97,7 @@ impl Field {
     /// It is no name of a variable.
     pub fn of_name(text: &str) -> Result<Self, String> {
         let name = variable(text)
-            .ok_or_else(|| "it is no variable such as $http_x_forwarded_for".to_owned())?;
+            .ok_or_else(|| "not a variable such as $http_x_forwarded_for".to_owned())?;
         let is_forwarded = name.starts_with("http_");
         Ok(Self {
             is_forwarded,
@@ -113,7 +113,7 @@ impl Field {
     /// It is no name of a variable.
     pub fn with_value(self, text: &str) -> Result<Self, String> {
         let value = variable(text);
-        let value = value.ok_or_else(|| "it is no variable such as $request_time".to_owned())?;
+        let value = value.ok_or_else(|| "not a variable such as $request_time".to_owned())?;
         Ok(Self {
             value: Some(value),
             ..self

@@ -29,13 +29,13 @@ pub struct ConnectionUse {
     pub tls_ms: Option<f64>,
     /// Places of its resources in [`Visit::resources`], in the order of their requests.
     pub resources: Vec<usize>,
-    /// The most requests that were on their way on it at a time.
+    /// Most concurrent requests.
     pub streams_max: usize,
     /// When its last response ended, ms.
     pub last_ms: f64,
-    /// How long a request was on its way on it, ms.
+    /// Time with a request in progress, ms.
     pub busy_ms: f64,
-    /// How long it was open, up to the last response, without a request on its way, ms.
+    /// Time without a request in progress, from its opening to its last response, ms.
     pub idle_ms: f64,
 }
 

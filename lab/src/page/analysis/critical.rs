@@ -19,7 +19,7 @@ pub(super) fn critical_path(visit: &Visit, staircase: &Staircase) -> Vec<usize> 
     loop {
         let initiator = || visit.resources[place].initiator;
         let before = behind.get(&place).copied().or_else(initiator);
-        // A file may name initiators in a circle, or ones that it does not have.
+        // Initiators in a file may form a cycle or not exist.
         match before.filter(|before| *before < visit.resources.len() && seen.insert(*before)) {
             Some(before) => place = before,
             None => break,

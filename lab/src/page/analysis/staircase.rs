@@ -78,7 +78,7 @@ pub(super) fn is_sent(resource: &Resource) -> bool {
             || resource.phases.wait_ms.is_some())
 }
 
-/// Whether a connection of a protocol, as ALPN names it, carries several requests at a time.
+/// Returns whether a protocol, as ALPN names it, has concurrent requests on a connection.
 fn has_streams(protocol: &str) -> bool {
     let names = ["h2", "h3", "spdy/", "hq", "quic"];
     names.iter().any(|name| protocol.starts_with(name))

@@ -16,13 +16,13 @@ pub struct Sum {
     pub name: String,
     /// Requests to servers.
     pub requests: usize,
-    /// Resources that came from a cache.
+    /// Resources from a cache.
     pub from_cache: usize,
     /// Requests without a whole response.
     pub failed: usize,
-    /// Bytes of heads and bodies as they were transferred, as far as they are known.
+    /// Transferred bytes of heads and bodies, as far as they are known.
     pub bytes: u64,
-    /// Bytes of bodies after content codings were undone, as far as they are known.
+    /// Bytes of bodies after decoding, as far as they are known.
     pub content_bytes: u64,
     /// Requests with an unknown number of transferred bytes. If there are any, `bytes` is a lower limit.
     pub unknown_bytes: usize,

@@ -96,8 +96,8 @@ impl RoundTrips {
                 continue;
             };
             let opened = resource.opening_ms();
-            // Not the least: a browser shortens the connect of a request that takes over a connection which is being opened
-            // already. Nothing was opened before the first one.
+            // The minimum would be wrong: a request may take over a connection that is being opened, and then its
+            // connect time is too short. The first one opened its connection itself.
             let first = connects.entry(host_of(resource)).or_insert((opened, took));
             if opened < first.0 {
                 *first = (opened, took);
@@ -121,7 +121,7 @@ impl RoundTrips {
     }
 }
 
-/// Scheme, host and port of a resource; names of hosts have no case.
+/// Returns scheme, host and port of a resource; hosts are case-insensitive.
 pub(super) fn host_of(resource: &Resource) -> String {
     resource.origin().to_ascii_lowercase()
 }

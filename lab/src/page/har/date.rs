@@ -17,7 +17,7 @@ pub(super) fn encode(unix_ms: f64) -> String {
     )
 }
 
-/// Reads a moment, ms since 1970 in UTC; without a zone it is taken for UTC. Nothing before 1970 and after 2200.
+/// Parses a date, ms since 1970 in UTC; without a zone it is UTC. Returns `None` before 1970 and after 2200.
 pub(crate) fn parse(text: &str) -> Option<f64> {
     let mut rest = Rest(text.trim().as_bytes());
     let year = rest.number(4)?;

@@ -9,10 +9,10 @@ use super::{ENTRIES_MAX, FIELDS_MAX, Fault, PIECES_MAX, names};
 use crate::client::Url;
 use crate::page::resource::{Phases, Piece, Resource};
 
-/// An entry, read without regard to the others.
+/// An entry, read independently of the others.
 #[derive(Debug)]
 pub(super) struct Entry {
-    /// The page that it is of.
+    /// Its page.
     pub(super) pageref: Option<String>,
     /// When it began, ms since 1970 in UTC.
     pub(super) started_unix_ms: f64,
@@ -22,7 +22,7 @@ pub(super) struct Entry {
     pub(super) load_start_ms: Option<f64>,
     /// The cause of the request.
     pub(super) initiator: Initiator,
-    /// The name of its connection.
+    /// Id of its connection.
     pub(super) connection: Option<String>,
     /// The resource, but for its start, its initiator and its connection.
     pub(super) resource: Resource,
@@ -95,7 +95,7 @@ impl Element for Entry {
     }
 }
 
-/// An entry as it is in the file.
+/// An entry in the file.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub(super) struct RawEntry {
@@ -229,7 +229,7 @@ struct RawTimings {
 }
 
 fn phases(raw: RawTimings, is_ours: bool) -> Result<Phases, Fault> {
-    // Ours is the sum of both parts, which are there one by one.
+    // Our archives have both parts of the sum as members of their own.
     let connect_ms = match is_ours {
         true => None,
         false => raw.connect.time_ms("connect")?,

@@ -41,7 +41,7 @@ impl Value {
         Ok(self.text(path)?.filter(|text| !is_blank(text)))
     }
 
-    /// A known text of a custom member; other programs may use its name for another type.
+    /// Returns the text of a custom member; other programs may use its name for another type.
     pub(super) fn any_text(self) -> Option<String> {
         self.known_text("").ok().flatten()
     }
@@ -55,7 +55,7 @@ impl Value {
             return Ok(None);
         }
         let date = date::parse(&text);
-        let why = || format!("{} is no date from 1970 to 2200", quoted(&text));
+        let why = || format!("{} is not a date from 1970 to 2200", quoted(&text));
         date.map(Some).ok_or_else(|| Fault::new(path, why()))
     }
 
@@ -77,14 +77,15 @@ impl Value {
         }
     }
 
-    /// A time in milliseconds; -1 is one that does not apply. Less than that below 0 is the difference of two clocks.
+    /// Returns a time in milliseconds; -1 is a phase that does not apply. Other values above -1 and below 0 are
+    /// differences of clocks.
     pub(super) fn time_ms(&self, path: &str) -> Result<Option<f64>, Fault> {
         let Some(ms) = self.number(path)? else {
             return Ok(None);
         };
         match ms {
             _ if ms == NOT_APPLICABLE => Ok(None),
-            _ if ms < NOT_APPLICABLE => Err(Fault::new(path, format!("{ms} is no time"))),
+            _ if ms < NOT_APPLICABLE => Err(Fault::new(path, format!("{ms} is not a valid time"))),
             _ if ms > TIME_MS_MAX => {
                 let why = format!("{ms} ms are more than a week");
                 Err(Fault::new(path, why))
@@ -143,7 +144,7 @@ pub(super) enum Object<T> {
 }
 
 impl<T> Object<T> {
-    /// The object, if there is one.
+    /// Returns the object, if present.
     pub(super) fn optional(self, path: &str) -> Result<Option<T>, Fault> {
         match self {
             Self::Missing => Ok(None),
@@ -161,11 +162,11 @@ impl<T> Object<T> {
 
 /// An element of a list. It is converted at once, so a list takes no more memory than the converted elements.
 pub(super) trait Element: Sized {
-    /// As it is in the file.
+    /// Its type in the file.
     type Raw: DeserializeOwned;
     /// Most elements in a list.
     const MOST: usize;
-    /// Their name in faults.
+    /// Name of the elements in faults.
     const NAME: &'static str;
 
     /// Makes one of it.
@@ -197,7 +198,7 @@ impl<T> List<T> {
 
 /// A value read from a text or an object; a default for any other type.
 pub(super) trait TextOrObject: Default {
-    /// The object as it is in the file.
+    /// The object in the file.
     type Raw: DeserializeOwned;
 
     fn of_text(text: Value) -> Self;

@@ -83,7 +83,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// The place of the page that is meant by its name, or by its number from 1 on.
+/// Returns the place of a page by its id, or by its number from 1.
 ///
 /// # Errors
 /// There is no such page.
@@ -102,7 +102,7 @@ pub fn find(pages: &[Page], wanted: &str) -> Result<usize, String> {
             ""
         };
         format!(
-            "there is no page {}: there are {}, {}{more}",
+            "no page {}; the file has {}, {}{more}",
             quoted(wanted),
             pages.len(),
             names.join(", ")
@@ -131,9 +131,9 @@ pub const PIECES_MAX: usize = 100_000;
 pub const NOTES_MAX: usize = 1000;
 /// Most proven pauses read for a page.
 pub const WITHHELD_MAX: usize = 10_000;
-/// The longest time that is taken for one, ms: a week.
+/// Longest accepted time, ms: a week.
 pub const TIME_MS_MAX: f64 = 604_800_000.0;
-/// The most bytes that are taken for a size: a pebibyte, which a number of JSON has exactly.
+/// Largest accepted size, bytes: a pebibyte, which a JSON number represents exactly.
 pub const BYTES_MAX: u64 = 1 << 50;
 /// Most ids in the message about an unknown page.
 const PAGES_NAMED: usize = 10;

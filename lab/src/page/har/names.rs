@@ -26,7 +26,7 @@ pub(super) fn protocol(http_version: &str) -> String {
         "2" | "2.0" | "http/2" | "http/2.0" | "http/2+quic" => "h2",
         "3" | "3.0" | "http/3" | "http/3.0" => "h3",
         "spdy" | "http/spdy" => "spdy/3.1",
-        // WebPageTest takes any first word of a response for it.
+        // WebPageTest writes the first word of any response here.
         other if other.len() > PROTOCOL_MAX || !other.bytes().all(is_of_name) => "",
         other => other,
     };
@@ -37,7 +37,7 @@ fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"/.-_+".contains(&byte)
 }
 
-/// The kind that a type of resources means.
+/// Returns the kind of a resource type.
 pub(super) fn kind(resource_type: &str) -> Kind {
     match resource_type.to_ascii_lowercase().as_str() {
         "document" | "subdocument" | "html" => Kind::Document,
@@ -51,7 +51,7 @@ pub(super) fn kind(resource_type: &str) -> Kind {
     }
 }
 
-/// The kind that a content's type means, for archives that do not name it.
+/// Returns the kind of a content type, for archives without resource types.
 pub(super) fn kind_of_content(mime_type: &str) -> Kind {
     let essence = mime_type.split(';').next().unwrap_or_default();
     let essence = essence.trim().to_ascii_lowercase();

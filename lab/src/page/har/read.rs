@@ -27,22 +27,22 @@ pub fn read(archive: &[u8]) -> Result<Vec<Page>, Fault> {
     if json.iter().all(u8::is_ascii_whitespace) {
         return Err(Fault::new("", "it is empty"));
     }
-    // All of it: the parser does not look at the bytes of texts that it passes over.
+    // The whole text is checked, since the parser does not check skipped texts.
     let json = std::str::from_utf8(json).map_err(|error| {
         let place = error.valid_up_to();
-        Fault::new("", format!("it is not UTF-8 from byte {place} on"))
+        Fault::new("", format!("invalid UTF-8 at byte {place}"))
     })?;
     let file: Object<RawFile> =
         serde_json::from_str(json).map_err(|error| Fault::new("", unreadable(&error)))?;
-    let no_archive = |fault: Fault| Fault::new("", format!("it is no HAR file: {fault}"));
+    let no_archive = |fault: Fault| Fault::new("", format!("not a HAR file: {fault}"));
     let log = file.required("").and_then(|file| file.log.required("log"));
     pages(log.map_err(no_archive)?)
 }
 
-/// The parser's error. A member that is there twice is JSON nevertheless.
+/// Reports an error of the parser. A duplicate member is valid JSON.
 fn unreadable(error: &serde_json::Error) -> String {
     match error.is_data() {
-        true => format!("it is no HAR file: {error}"),
+        true => format!("not a HAR file: {error}"),
         false => format!("it is not JSON: {error}"),
     }
 }
@@ -86,7 +86,7 @@ fn grouped(heads: Vec<PageHead>, entries: Vec<Entry>) -> Result<Vec<Group>, Faul
         places.entry(group.head.id.clone()).or_insert(place);
     }
     for (number, entry) in entries.into_iter().enumerate() {
-        // A page that is only named by its entries is a page, too; entries that name none are of the first.
+        // A page may exist only in its entries. Entries without a page belong to the first one.
         let place = match &entry.pageref {
             None if !groups.is_empty() => 0,
             name => {
@@ -187,7 +187,7 @@ impl Source {
 fn start_ms(entry: &Entry, base: f64, page_start: f64) -> Result<f64, Fault> {
     let start = entry.started_unix_ms - base;
     if start.abs() > TIME_MS_MAX {
-        let why = "it is more than a week away from its page";
+        let why = "more than a week from the start of its page";
         return Err(Fault::new("startedDateTime", why));
     }
     // The exact time counts unless the date was changed.

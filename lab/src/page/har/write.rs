@@ -218,7 +218,7 @@ fn fields(fields: &[(String, String)]) -> Vec<Value> {
         .collect()
 }
 
-/// The parameters of a URL's query, as they are written in it.
+/// Returns the parameters of a URL's query, not decoded.
 fn query(url: &str) -> Vec<Value> {
     let query = url.split_once('?').map_or("", |(_, query)| query);
     let parameters = query.split('&').filter(|parameter| !parameter.is_empty());

@@ -24,7 +24,7 @@ pub(super) fn resources(drawing: &Drawing<'_>) -> Markup {
             tbody { @for row in drawing.drawn() { (line(row, &mut room)) } }
         }
         @if room == 0 {
-            p .key { "Fields of further resources are left out: those above have " (bytes(FIELD_BYTES_MAX as u64)) "." }
+            p .key { "Fields of further resources are omitted: the limit is " (bytes(FIELD_BYTES_MAX as u64)) "." }
         }
     }
 }
@@ -83,7 +83,7 @@ fn facts(row: &Row<'_>) -> Markup {
         ("body, decoded", size(resource.content_bytes)),
         ("priority", resource.priority.as_deref().map(text)),
         (
-            "asked for by",
+            "requested by",
             resource
                 .initiator
                 .map(|place| format!("#{}", place.saturating_add(1))),

@@ -26,7 +26,7 @@ pub(super) fn filmstrip(frames: &[Frame], of: &str) -> Markup {
                 }
             }
             @if left_out > 0 {
-                p .key { "Left out: " (left_out) " pictures beyond the room of this page, or no JPEG." }
+                p .key { "Left out: " (left_out) " pictures that exceed the limit of this page or are not JPEG." }
             }
         }
     }

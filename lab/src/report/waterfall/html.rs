@@ -92,7 +92,7 @@ fn summary(views: &[Shown<'_>]) -> Markup {
             h2 { "Summary" }
             (wide("Summary", &table))
             @if views.iter().any(|view| view.values.len() > 1) {
-                p .key { "Of several runs one is shown; means have intervals at 95 % by Student's t over the runs." }
+                p .key { "One of several runs is shown; means have 95 % confidence intervals (Student's t over the runs)." }
             }
         }
     }
@@ -106,7 +106,7 @@ pub(super) fn pictures(title: &str, drawing: &Drawing<'_>) -> Markup {
             h2 { (title) }
             p { (drawing.sums()) "." }
             @if let Some(staircase) = drawing.staircase() { p { "Staircase score " (staircase) "." } }
-            @if let Some(waits) = drawing.waits() { p { "Waits of all requests together: " (waits) "." } }
+            @if let Some(waits) = drawing.waits() { p { "Total wait of all requests: " (waits) "." } }
             @for stalls in drawing.stalls() { p .warning { "Stalls: " (stalls) "." } }
             h3 { "Waterfall" }
             @if let Some(words) = left_out(drawing.rows.len()) { p .warning { (words) "." } }

@@ -215,10 +215,10 @@ impl<'a> Drawing<'a> {
         let (steps, starts) = (stairs.steps.len(), figures::counted(stairs.starts, "start"));
         let depth = match stairs.depth {
             0 => String::new(),
-            depth => format!(", at most {depth} behind each other"),
+            depth => format!(", at most {depth} in a row"),
         };
         Some(format!(
-            "{score:.2}: {steps} of {starts} waited for another's end{depth}"
+            "{score:.2}: {steps} of {starts} waited for another one to end{depth}"
         ))
     }
 

@@ -32,7 +32,7 @@ fn view(runs: &Runs<'_>, out: &mut String) {
         return;
     }
     let words = format!(
-        "Run {} of {all} is shown, whose load is in the middle. What differs over all of them, with intervals at 95 %:",
+        "Run {} of {all} is shown, the one with the median load time. Figures of all runs, with 95 % intervals:",
         runs.shown_place() + 1
     );
     out.push('\n');

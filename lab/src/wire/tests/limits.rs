@@ -27,7 +27,7 @@ fn a_page_has_no_more_resources_than_the_limit() {
         let is_told = visit
             .notes
             .iter()
-            .any(|note| note.starts_with("1 references were left out"));
+            .any(|note| note.starts_with("1 references were skipped"));
         assert_eq!(is_told, left_out);
     }
 }
@@ -57,6 +57,6 @@ fn no_more_style_sheets_import_each_other_than_the_limit() {
         }
     });
     let visit = cold(&options(address, Protocol::H1, None));
-    // The document, the sheet that it names, and those in a row behind that.
+    // The document, its style sheet, and a chain of imports.
     assert_eq!(visit.resources.len(), 2 + MAX_IMPORTS);
 }

@@ -277,7 +277,7 @@ fn contents_are_decoded_to_find_what_they_name() {
 fn connections_that_close_are_replaced() {
     let first = AtomicUsize::new(0);
     let address = scripted(move |mut stream| {
-        // The first connection is closed when its third request has come, others after some responses.
+        // The first connection is closed at its third request, others after some responses.
         let is_first = first.fetch_add(1, Ordering::Relaxed) == 0;
         for number in 0..20 {
             let head = head(&mut stream);
@@ -331,7 +331,7 @@ fn servers_that_do_not_answer_cost_their_resources_alone() {
         (String::new(), 200)
     );
     assert_eq!(visit.resources.len(), 11);
-    assert!(visit.notes.iter().any(|note| note.contains("was ended")));
+    assert!(visit.notes.iter().any(|note| note.contains("was stopped")));
 }
 
 #[test]

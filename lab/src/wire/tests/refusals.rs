@@ -16,7 +16,7 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&head[..], payload].concat()
 }
 
-/// Streams of requests that come over HTTP/2.
+/// Streams of HTTP/2 requests.
 fn requests(stream: &mut TcpStream) -> impl Iterator<Item = u32> + '_ {
     let mut preface = [0; 24];
     let mut is_there = stream.read_exact(&mut preface).is_ok();
@@ -55,7 +55,7 @@ fn requests_that_a_server_has_not_begun_are_sent_again() {
                 }
                 (true, 3) => head(0),
                 (true, 5) => frame(3, 0, stream, &h2::REFUSED_STREAM.to_be_bytes()),
-                // GOAWAY: of the streams after 5, and of those to come, none is begun.
+                // GOAWAY: streams after 5, present and future ones, are not processed.
                 (true, 7) => frame(7, 0, 0, &[0, 0, 0, 5, 0, 0, 0, 0]),
                 _ => head(1),
             };
@@ -99,7 +99,7 @@ fn requests_are_sent_again_up_to_a_limit() {
         });
         let visit = cold(&options(address, Protocol::H2, None));
         let error = find(&visit, "/a").error.as_deref();
-        let told = (refusals == MAX_ATTEMPTS).then_some("the server has not begun it");
+        let told = (refusals == MAX_ATTEMPTS).then_some("the server did not process the request");
         assert_eq!(error, told, "{refusals}");
     }
 }

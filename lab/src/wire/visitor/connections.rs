@@ -42,7 +42,8 @@ impl Visitor<'_> {
             let dialed = host.connections.iter().filter(opening).count();
             let is_refused = host.is_refusing && !host.connections.is_empty();
             let is_full = host.connections.len() >= host.most_connections();
-            // As many are opened as there are requests for them, and each takes the first that waits when it is open.
+            // At most one connection per waiting request is opened, and each serves the first waiting request when it
+            // is open.
             if is_refused || is_full || dialed >= host.waiting.len() || self.open >= MAX_CONNECTIONS
             {
                 return;
@@ -81,7 +82,7 @@ impl Visitor<'_> {
             match added {
                 Some(Err(error)) => Err(Failure::new(
                     FailureCause::Connect,
-                    format!("no poller: {}", os_error(&error)),
+                    format!("cannot create a poller: {}", os_error(&error)),
                 )),
                 _ => Ok(core),
             }

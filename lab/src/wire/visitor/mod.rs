@@ -67,7 +67,8 @@ struct Carrier {
 
 impl<'a> Visitor<'a> {
     pub(super) fn new(options: &'a Options, kept: &'a mut Kept) -> Result<Self, String> {
-        let broken = |error: std::io::Error| format!("a visit cannot begin: {}", os_error(&error));
+        let broken =
+            |error: std::io::Error| format!("the visit cannot start: {}", os_error(&error));
         let poller = Poller::new().map_err(broken)?;
         let waker = Arc::new(Waker::new().map_err(broken)?);
         poller
@@ -242,18 +243,18 @@ impl<'a> Visitor<'a> {
     }
 
     fn notes(&self) -> Vec<String> {
-        let about = "A network waterfall: firstbyte's own clients have asked for what the document and its style \
-                     sheets name. No script ran, so what scripts ask for is missing, and nothing was laid out, so \
-                     images are there that no element shows.";
+        let about = "A network waterfall: firstbyte's own clients requested the resources named in the document and its \
+                     style sheets. No scripts ran, so their requests are missing. There was no layout, so unused images \
+                     are included.";
         let mut notes = vec![about.to_owned()];
         if self.left_out > 0 {
             let count = self.left_out;
             notes.push(format!(
-                "{count} references were left out: a visit has at most {MAX_RESOURCES} resources."
+                "{count} references were skipped: a visit requests at most {MAX_RESOURCES} resources."
             ));
         }
         if let Some(failure) = &self.over {
-            notes.push(format!("The visit was ended: {failure}."));
+            notes.push(format!("The visit was stopped: {failure}."));
         }
         notes
     }

@@ -1,9 +1,9 @@
-//! Stalls: pauses of a response well over a round trip, with little left to come.
+//! Stalls: pauses of a response well over a round trip, with little left to send.
 //!
 //! A sender may withhold its last, small piece until the acknowledgement of the piece before it. Then it is late by a round
 //! trip and the hold of the acknowledgement. Linux holds it for 40 ms, other systems and Linux under some loads for 200 ms.
 //!
-//! A busy browser is late with pieces that it has. So a pause needs evidence. One of these is enough:
+//! A busy browser reports received pieces late. So a pause needs evidence. One of these is enough:
 //!
 //! - The packets of a capture show it ([`Packets`]).
 //! - The response was longer than a segment and not complete. Its connection carried nothing else, and other responses did not
@@ -60,7 +60,7 @@ pub(super) fn stalls(visit: &Visit, round_trips: &RoundTrips) -> Vec<Stall> {
 struct Response<'r> {
     resource: &'r Resource,
     round_trip_ms: Option<f64>,
-    /// When its first piece came, ms.
+    /// When its first piece was received, ms.
     first_piece_ms: f64,
     /// For how long a browser had its first byte before its page had a piece, ms; 0 without a browser.
     handed_on_ms: f64,
@@ -95,7 +95,7 @@ struct Evidence<'v> {
 }
 
 impl Evidence<'_> {
-    /// The cause of a pause; `None` if it proves nothing, or is one of the stalls that packets name.
+    /// Returns the cause of a pause; `None` without evidence, or if packets of the capture already show this stall.
     fn cause_of(&self, response: &Response<'_>, gap: &Stall) -> Option<StallCause> {
         let packets = self.packets.as_ref();
         let is_named = packets.is_some_and(|packets| packets.is_named(gap));
@@ -120,9 +120,9 @@ impl Evidence<'_> {
         })
     }
 
-    /// Returns whether the response of a pause came in more than one segment.
+    /// Returns whether the response of a pause arrived in more than one segment.
     fn is_of_segments(&self, response: &Response<'_>, gap: &Stall) -> bool {
-        // A segment is read at once, so that two reads of one response are two segments.
+        // A segment is read at once, so two reads of one response mean two segments.
         let are_own_reads = || self.reads_sockets && self.traffic.is_alone(response.resource, gap);
         response.bytes > SEGMENT_BYTES || are_own_reads()
     }
@@ -134,7 +134,7 @@ fn gaps(place: usize, resource: &Resource) -> Vec<Stall> {
         at_ms: resource.first_byte_ms(),
         bytes: 0,
     };
-    // The end may be later than the last byte of the body: the sign of the end was kept.
+    // The end may be later than the last byte of the body, since only the sign of the end may be delayed.
     let last = Piece {
         at_ms: resource.end_ms(),
         bytes: 0,

@@ -9,7 +9,7 @@ use crate::page::visit::{Visit, Withheld};
 /// The proven stalls of a visit.
 pub(super) struct Packets<'v> {
     visit: &'v Visit,
-    /// Stalls of requests that the capture names.
+    /// Stalls shown by the capture.
     named: Vec<Stall>,
 }
 
@@ -44,7 +44,7 @@ impl<'v> Packets<'v> {
         &self.named
     }
 
-    /// Returns whether a pause is one of the named stalls.
+    /// Returns whether a pause is one of these stalls.
     pub(super) fn is_named(&self, pause: &Stall) -> bool {
         let is_it =
             |one: &Stall| one.resource == pause.resource && covers((one.from_ms, one.to_ms), pause);

@@ -5,11 +5,11 @@
 pub struct Stall {
     /// The place of the resource in [`crate::page::Visit::resources`].
     pub resource: usize,
-    /// When the pause began: the byte before it came, ms.
+    /// Begin of the pause: time of the byte before it, ms.
     pub from_ms: f64,
-    /// When it ended: the next byte came, ms.
+    /// End of the pause: time of the next byte, ms.
     pub to_ms: f64,
-    /// Bytes of the body that came after it; 0 only with a capture.
+    /// Bytes of the body after the pause; 0 only with a capture.
     pub rest_bytes: u64,
     /// Its cause, as far as the evidence goes.
     pub cause: StallCause,

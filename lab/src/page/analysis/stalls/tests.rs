@@ -4,7 +4,7 @@ use super::traffic::RESUMED_MS;
 use super::*;
 use crate::page::{Agent, PROGRAM, Phases, Withheld};
 
-/// A response: its head comes at 100 ms, then its pieces.
+/// Makes a response with its head at 100 ms, then its pieces.
 fn response(url: &str, connection: u64, pieces: &[(f64, u64)]) -> Resource {
     let end = pieces.last().map_or(100.0, |(at, _)| *at);
     Resource {
@@ -137,7 +137,7 @@ fn time_in_which_a_browser_hands_a_response_on_proves_nothing() {
     let pieces = |pause_ms: f64| [(150.0, WHOLE), (150.0 + pause_ms, 10)];
     assert_eq!(causes(&pieces(80.9), Some(1.0)), []);
     assert_eq!(causes(&pieces(81.0), Some(1.0)), [StallCause::Gap]);
-    // Without a browser the head came alone.
+    // Without a browser, the head arrived alone.
     let mut by_wire = visit(
         vec![response("http://a.test/", 1, &[(200.0, WHOLE)])],
         Some(1.0),
@@ -171,7 +171,7 @@ fn two_reads_of_a_socket_are_two_segments() {
     };
     assert_eq!(by_wire(vec![small(), other(1)]), []);
     assert_eq!(by_wire(vec![small(), other(2)]).len(), 1);
-    // One that is over is none.
+    // A response that has ended is not a concurrent one.
     let mut before = other(1);
     before.phases.wait_ms = Some(99.0);
     before.pieces.clear();
@@ -196,7 +196,7 @@ fn responses_that_pause_together_prove_nothing() {
         assert_eq!(paused(&[350.0, 350.0, 352.0], is_browser), 0);
         assert_eq!(paused(&[350.0, 350.0 + RESUMED_MS], is_browser), 0);
     }
-    // The clients of this crate read all that has come; a browser may be later with one than with another.
+    // The clients of this crate read all received data at once; a browser reads connections one after another.
     assert_eq!(paused(&[350.0, 350.1 + RESUMED_MS], false), 2);
     assert_eq!(paused(&[350.0, 350.1 + RESUMED_MS], true), 0);
     // The other one pauses for less than half of 490 ms, and has a stall of its own.
@@ -211,7 +211,7 @@ fn a_pause_beside_responses_that_go_on_is_a_stall() {
         let all = found(vec![slow(), other], Some(1.0));
         all.iter().filter(|one| one.resource == 0).count()
     };
-    // The other one comes in the last half of the pause, and when it ends.
+    // The other response arrives in the last half of the pause, and when it ends.
     let large = 50_000;
     assert_eq!(beside(&[(150.0, large), (210.1, large), (310.0, large)]), 1);
     assert_eq!(beside(&[(150.0, large), (210.0, large), (310.0, large)]), 0);
@@ -345,7 +345,7 @@ fn a_stall_of_a_capture_has_one_resource() {
     assert_eq!(of(&visit), [expected]);
 }
 
-/// The requests of [`RECORDED`], with bodies of 68 bytes that came after `before` bytes.
+/// Returns stalls in the requests of [`RECORDED`], with bodies of 68 bytes received after `before` bytes.
 fn recorded(before: u64) -> Vec<Stall> {
     let one = |(connection, [sent, first, piece, end]): &(u64, [f64; 4])| {
         let pieces = [(*first, before), (*piece, 68)];
@@ -363,7 +363,7 @@ fn recorded(before: u64) -> Vec<Stall> {
 #[test]
 fn a_recorded_page_of_small_images_has_no_stall() {
     assert_eq!(recorded(0), []);
-    // These responses paused together, so that larger ones would not have been stalls either.
+    // These responses paused together, so larger ones would not have been stalls either.
     assert_eq!(recorded(WHOLE), []);
 }
 

@@ -10,7 +10,7 @@ use crate::page::visit::Visit;
 pub(super) struct Traffic {
     /// By connection: moments of pieces and of first bytes in order of time, with the place of the resource.
     moments: HashMap<u64, Vec<(f64, usize)>>,
-    /// By connection: times within which responses without pieces came, in order and apart from each other.
+    /// By connection: spans of responses without pieces, in order and disjoint.
     unseen: HashMap<u64, Vec<(f64, f64)>>,
     /// By connection: when requests were sent, and when responses ended, each in order.
     exchanges: HashMap<u64, (Vec<f64>, Vec<f64>)>,
@@ -21,7 +21,7 @@ pub(super) struct Traffic {
 /// An arrival of a part of a response.
 struct Moment {
     at_ms: f64,
-    /// When the part before it came, or for the first one when the request was sent.
+    /// Time of the part before it, or of the request for the first part.
     since_ms: f64,
     resource: usize,
 }
@@ -91,7 +91,7 @@ impl Traffic {
         let moments = self.moments.get(&connection).map_or(&[][..], Vec::as_slice);
         let begin = moments.partition_point(|(at, _)| *at <= pause.from_ms);
         let inside = moments.iter().skip(begin);
-        // Bytes that come with the end of the pause may share its segment: they are not the reason for it.
+        // Bytes received with the end of the pause may share its segment, so they are not its reason.
         let mut inside = inside.take_while(|(at, _)| *at < pause.to_ms - TOGETHER_MS);
         let unseen = self.unseen.get(&connection).map_or(&[][..], Vec::as_slice);
         let first_after = unseen.partition_point(|(_, end)| *end <= pause.from_ms);
@@ -143,7 +143,7 @@ fn joined(mut spans: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
     apart
 }
 
-/// Bytes that come within this are taken to come together, ms.
+/// Bytes within this time count as received together, ms.
 const TOGETHER_MS: f64 = 1.0;
 /// Most time between the ends of pauses with one cause, ms.
 pub(super) const RESUMED_MS: f64 = 30.0;

@@ -40,7 +40,7 @@ fn what_is_broken_is_told_with_its_path() {
         ),
         (
             json!({ "timings": { "wait": -5 } }),
-            "timings.wait: -5 is no time",
+            "timings.wait: -5 is not a valid time",
         ),
         (
             json!({ "timings": { "receive": 1e12 } }),
@@ -60,11 +60,11 @@ fn what_is_broken_is_told_with_its_path() {
         ),
         (
             json!({ "startedDateTime": "now" }),
-            "startedDateTime: \"now\" is no date from 1970 to 2200",
+            "startedDateTime: \"now\" is not a date from 1970 to 2200",
         ),
         (
             json!({ "startedDateTime": "2019-01-01T00:00:00Z" }),
-            "startedDateTime: it is more than a week away from its page",
+            "startedDateTime: more than a week from the start of its page",
         ),
         (
             json!({ "response": { "bodySize": 1e30 } }),
@@ -88,7 +88,7 @@ fn what_is_broken_is_told_with_its_path() {
         ),
         (
             json!({ "_chunks": [{ "ts": -9, "bytes": 1 }] }),
-            "_chunks[0].ts: -9 is no time",
+            "_chunks[0].ts: -9 is not a valid time",
         ),
     ] {
         let told = refused(with(entry, json!({})).as_bytes());
@@ -97,7 +97,7 @@ fn what_is_broken_is_told_with_its_path() {
     let told = refused(with(json!({}), json!({ "startedDateTime": "0000-00-00" })).as_bytes());
     assert_eq!(
         told,
-        "log.pages[0].startedDateTime: \"0000-00-00\" is no date from 1970 to 2200"
+        "log.pages[0].startedDateTime: \"0000-00-00\" is not a date from 1970 to 2200"
     );
     let told = refused(with(json!({}), json!({ "pageTimings": { "onLoad": {} } })).as_bytes());
     assert_eq!(
@@ -124,14 +124,14 @@ fn what_is_no_archive_is_told() {
         ),
         (
             b"{\"log\": {\"a\": \"\xff\xfe\"}}",
-            "it is not UTF-8 from byte 15 on",
+            "invalid UTF-8 at byte 15",
         ),
-        (b"[]", "it is no HAR file: it is a list, not an object"),
-        (b"null", "it is no HAR file: it is missing"),
-        (b"{}", "it is no HAR file: log: it is missing"),
+        (b"[]", "not a HAR file: it is a list, not an object"),
+        (b"null", "not a HAR file: it is missing"),
+        (b"{}", "not a HAR file: log: it is missing"),
         (
             b"{\"log\": 1}",
-            "it is no HAR file: log: it is 1, not an object",
+            "not a HAR file: log: it is 1, not an object",
         ),
         (b"{\"log\": {}}", "log.entries: it is missing"),
         (
@@ -144,7 +144,7 @@ fn what_is_no_archive_is_told() {
         ),
         (
             b"{\"log\": {}, \"log\": {}}",
-            "it is no HAR file: duplicate field `log`",
+            "not a HAR file: duplicate field `log`",
         ),
         (deep.as_bytes(), "it is not JSON: "),
     ] {
@@ -155,7 +155,7 @@ fn what_is_no_archive_is_told() {
 
 #[test]
 fn what_is_odd_is_taken() {
-    // Members of unknown names are passed over, however deep they are.
+    // Unknown members are skipped at any depth.
     let deep = format!("{}{}", "[".repeat(100_000), "]".repeat(100_000));
     let archive = with(json!({ "_deep": "DEEP" }), json!({})).replace("\"DEEP\"", &deep);
     assert_eq!(visits(&archive).len(), 1);

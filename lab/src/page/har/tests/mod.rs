@@ -1,4 +1,4 @@
-//! Archives of ours and of others, as tests make them.
+//! Our archives and archives of other programs, for tests.
 
 mod faults;
 mod others;

@@ -69,10 +69,10 @@ fn verdict(found: Comparison) -> String {
 fn sureness(lines: &[Line]) -> &'static str {
     match lines.iter().any(|line| line.verdict.is_some()) {
         true => {
-            "Figures are means over runs; ratios have intervals at 99 % by Welch's t test on logarithms."
+            "Figures are means over runs; ratios have 99 % confidence intervals (Welch's t test on logarithms)."
         }
         false => {
-            "One run of a side has no interval: the differences may be chance, and no verdict is made."
+            "A side with one run has no interval: differences may be chance, so there is no verdict."
         }
     }
 }

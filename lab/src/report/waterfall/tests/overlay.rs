@@ -125,7 +125,7 @@ fn changes_have_signs_and_shares_and_a_verdict_of_several_runs_only() {
         report.contains("120 ms   60 ms  -60 ms (-50 %)"),
         "{report}"
     );
-    assert!(report.contains("no verdict is made"), "{report}");
+    assert!(report.contains("there is no verdict"), "{report}");
     let (mut slower, mut faster) = (before.clone(), after.clone());
     (slower.timings.load_ms, faster.timings.load_ms) = (Some(121.0), Some(61.0));
     let old = [before.clone(), slower, before];

@@ -255,7 +255,7 @@ fn large_pages_are_quick_and_have_limits() {
     let page = page_of(&hostile);
     assert!(page.len() < 20_000_000, "{}", page.len());
     assert!(
-        page.contains("Fields of further resources are left out"),
+        page.contains("Fields of further resources are omitted"),
         "the limit is told"
     );
     assert!(
