@@ -138,7 +138,7 @@ fn field(text: &str) -> Result<(String, String), String> {
 }
 
 impl Options {
-    /// The method of requests that name none.
+    /// Returns the method of requests without one of their own.
     fn method(&self) -> &str {
         let usual = if self.body.is_some() { "POST" } else { "GET" };
         self.method.as_deref().unwrap_or(usual)

@@ -12,7 +12,7 @@ use lab::client::Url;
 /// A sentence: the host has none, or is unknown.
 pub(super) fn carried(url: &Url) -> Result<Vec<SocketAddr>, String> {
     let all = url.addresses()?;
-    // An address such as ::ffff:127.0.0.1 is one of IPv4.
+    // An address such as ::ffff:127.0.0.1 is an IPv4 address.
     let is_carried = |addr: &&SocketAddr| addr.ip().to_canonical().is_ipv4();
     let found: Vec<SocketAddr> = all.iter().filter(is_carried).copied().collect();
     match (found.is_empty(), all.first()) {
@@ -23,7 +23,7 @@ pub(super) fn carried(url: &Url) -> Result<Vec<SocketAddr>, String> {
 
 /// Why a link cannot carry requests to a URL, if its host is known.
 pub(super) fn refused(url: &Url) -> Option<String> {
-    // A browser knows more names than the system, such as those below localhost.
+    // Browsers resolve names unknown to the system, such as those below localhost.
     url.addresses().ok().and_then(|_| carried(url).err())
 }
 

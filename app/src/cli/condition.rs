@@ -13,7 +13,7 @@ use super::values::decimal;
 /// Figures of a verb.
 #[derive(Debug, Default)]
 pub(super) struct Vocabulary {
-    /// Names; an end `_ms` may be left out.
+    /// Names; a suffix `_ms` is optional.
     pub(super) names: Vec<&'static str>,
     /// Whether there are percentiles: `p95`.
     pub(super) percentiles: bool,
@@ -26,7 +26,7 @@ pub(super) struct Vocabulary {
 /// A figure and its limit.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Condition {
-    /// The figure as it was written.
+    /// The figure as written.
     written: String,
     figure: Figure,
     is_warm: bool,
@@ -37,9 +37,9 @@ pub(super) struct Condition {
 /// A figure of a [`Vocabulary`].
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Figure {
-    /// One of its names.
+    /// A figure by one of its names.
     Named(&'static str),
-    /// The percentile with this name, such as `p95`, and its share, above 0 and below 1.
+    /// A percentile: its name, such as `p95`, and its share, above 0 and below 1.
     Percentile(String, f64),
     /// Responses with these statuses.
     Status(Statuses),
@@ -106,10 +106,10 @@ impl Comparison {
 }
 
 impl Condition {
-    /// Reads a condition with a figure of `known`.
+    /// Parses a condition with a figure of `known`.
     ///
     /// # Errors
-    /// It is none, or its figure is unknown.
+    /// It is not a condition, or its figure is unknown.
     pub(super) fn parse(text: &str, known: &Vocabulary) -> Result<Self, String> {
         let wrong = || {
             format!(
@@ -233,7 +233,7 @@ pub(super) enum FailOn<L> {
 }
 
 impl<L: PartialOrd + Clone + Send + Sync + 'static> FailOn<L> {
-    /// Reads one of the names of levels, or `never`.
+    /// Parses a name of a level, or `never`.
     pub(super) fn parser<const N: usize>(
         levels: [(&'static str, L); N],
     ) -> impl TypedValueParser<Value = Self> {

@@ -61,7 +61,7 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// Which configuration is meant.
+    /// Returns the options that select the configuration.
     fn place(&self) -> argv::Options {
         argv::Options {
             conf: self.conf.clone(),
@@ -96,7 +96,7 @@ fn address(text: &str) -> Result<(IpAddr, Option<u16>), String> {
     parts.ok_or_else(|| "not an address".to_owned())
 }
 
-/// A field is a name, a colon and a value, and one line.
+/// Checks a field: a name, a colon and a value, in one line.
 fn checked_field(field: &str) -> Result<String, String> {
     let name = field.split_once(':').map(|(name, _)| name);
     if !name.is_some_and(|name| is_token(name.as_bytes())) {

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use lab::page::har::{self, FILE_BYTES_MAX};
 use sys::os_error;
 
-/// The pages of a HAR file.
+/// Reads the pages of a HAR file.
 ///
 /// # Errors
-/// A sentence with the file's name: it cannot be read, or is no archive.
+/// A sentence with the name of the file: it cannot be read, or is not a HAR file.
 pub(super) fn archive(path: &Path) -> Result<Vec<har::Page>, String> {
     let shown = path.display();
     let cannot = |why: &str| format!("cannot read {shown}: {why}");
@@ -39,18 +39,18 @@ pub(super) fn written(
     path.as_ref().map_or(Ok(()), |path| write(path, &text()?))
 }
 
-/// Writes a file. A regular file is replaced by a new one when that is whole, so readers never see half a file, and a failure
-/// leaves the old one. Devices and pipes are written as they are.
+/// Writes a file. A regular file is replaced by a complete new one, so readers never see a part of it, and a failure
+/// leaves the old one. Devices and pipes are written directly.
 ///
 /// # Errors
-/// A sentence with the file's name.
+/// A sentence with the name of the file.
 pub(super) fn write(path: &Path, text: &str) -> Result<(), String> {
     put(path, text)
         .map_err(|error| format!("cannot write {}: {}", path.display(), os_error(&error)))
 }
 
 fn put(path: &Path, text: &str) -> io::Result<()> {
-    // The new file takes the place of the target of a symbolic link, not of the link.
+    // The new file replaces the target of a symbolic link, not the link.
     let target = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let Some((new, mut file)) = beside(&target) else {
         return File::create(path)?.write_all(text.as_bytes());
@@ -65,8 +65,9 @@ fn put(path: &Path, text: &str) -> io::Result<()> {
     written
 }
 
-/// Makes a file that may replace that of a path: in its directory, with its mode. Returns `None` if the path has to be written in
-/// place. That is a device, a pipe, and a file with other links or of another owner; also, the directory may take no new file.
+/// Creates a file that can replace the one at `path`: in its directory, with its mode. Returns `None` if the path must
+/// be written in place: it is a device, a pipe, a file with other links or another owner, or its directory is not
+/// writable.
 fn beside(path: &Path) -> Option<(PathBuf, File)> {
     let old = std::fs::metadata(path).ok();
     if old

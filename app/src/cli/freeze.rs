@@ -61,7 +61,7 @@ pub(super) struct Options {
     verbose: bool,
 }
 
-/// A coding, or that there is to be none.
+/// A coding; `None` for no compression.
 type Encoding = Option<Coding>;
 
 fn encodings() -> impl TypedValueParser<Value = Encoding> {

@@ -78,7 +78,7 @@ fn prepare(options: &Options) -> Result<Prepared, String> {
 }
 
 impl Prepared {
-    /// Serves until a signal comes.
+    /// Serves until a signal ends it.
     fn serve(self) -> ExitCode {
         // A failed write means that the output is closed.
         let _ = stdout::write(&format!("dashboard: {}\n", self.url));

@@ -122,8 +122,8 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// The warnings as `-t` shows them, each with its level, and their number. Sentences fit a terminal. Excerpts
-/// stay as they are, since a caret has its place below them.
+/// Returns the warnings as `-t` prints them, each with its level, and their number. Sentences are wrapped for a
+/// terminal. Excerpts are not, since a caret marks a column below them.
 fn text(report: &Report) -> String {
     let columns = stdout_columns();
     let mut text = String::new();

@@ -124,7 +124,7 @@ impl Options {
         }
     }
 
-    /// Names of the logs, or of the store.
+    /// Returns the names of the logs, or of the store.
     fn source(&self) -> String {
         if let Some(store) = &self.store {
             return store.clone();

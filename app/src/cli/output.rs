@@ -14,7 +14,7 @@ pub(super) fn status(verb: &str, done: Result<(), String>) -> ExitCode {
     }
 }
 
-/// The errors of several outputs, a line each. One that fails keeps back none of the others.
+/// Joins the errors of several outputs, one per line. A failed output does not prevent others.
 ///
 /// # Errors
 /// All errors, in their order.

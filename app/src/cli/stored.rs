@@ -16,7 +16,7 @@ pub(super) struct Stored<'o> {
 }
 
 impl Stored<'_> {
-    /// Returns the store that the URL names.
+    /// Returns the store with the given URL.
     ///
     /// # Errors
     /// A sentence: the URL is wrong.

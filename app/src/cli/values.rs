@@ -28,28 +28,28 @@ pub(super) fn trust(cacert: Option<&Path>, insecure: bool) -> Result<Trust, Stri
     }
 }
 
-/// A positive number, for options.
+/// Parses a positive number of an option.
 ///
 /// # Errors
-/// It is none.
+/// It is not a positive number.
 pub(super) fn positive(text: &str) -> Result<f64, String> {
     let number = decimal(text).filter(|n| n.is_finite() && *n > 0.0);
     number.ok_or_else(|| "not a positive number".to_owned())
 }
 
-/// A whole number from 1 to `MOST`, for options.
+/// Parses a whole number from 1 to `MOST` of an option.
 ///
 /// # Errors
-/// It is none.
+/// It is not such a number.
 pub(super) fn count<const MOST: usize>(text: &str) -> Result<usize, String> {
     let number = parse_decimal(text.as_bytes()).filter(|n| (1..=MOST).contains(n));
     number.ok_or_else(|| format!("not a number from 1 to {MOST}"))
 }
 
-/// A whole number of a range, for options.
+/// Parses a whole number of a range for an option.
 ///
 /// # Errors
-/// It is none.
+/// It is not such a number.
 pub(super) fn whole<T: TryFrom<u64>>(text: &str, range: RangeInclusive<u64>) -> Result<T, String> {
     let number = parse_decimal(text.as_bytes()).filter(|n| range.contains(n));
     let number = number.and_then(|n: u64| T::try_from(n).ok());

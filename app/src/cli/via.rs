@@ -57,10 +57,10 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// The link, with the file for packets that an option names.
+    /// Returns the link, with the file for packets of an option.
     ///
     /// # Errors
-    /// Options that are excessive, or given twice.
+    /// Too many options, or one given twice.
     fn link(&self) -> Result<Spec, String> {
         if self.servers.len() > SERVERS_MAX {
             return Err(format!("more than {SERVERS_MAX} servers"));
@@ -69,7 +69,7 @@ impl Options {
             return Err(format!("more than {PORTS_MAX} ports"));
         }
         let mut spec = self.spec.clone();
-        // The link's text can name a file too (`pcap=`).
+        // The text of the link can also have a file (`pcap=`).
         if spec.pcap.is_some() && self.pcap.is_some() {
             return Err("two files for packets were requested".to_owned());
         }
@@ -100,7 +100,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
     }
 }
 
-/// Runs in the process that holds the others; returns its status.
+/// Runs the command in the process that holds the networks; returns the status.
 fn within(options: &Options, far: Far, inside: io::Result<Inside>) -> u8 {
     let ran = inside.and_then(|inside| {
         let commands = Commands {
@@ -166,7 +166,7 @@ pub(super) const NAME: &str = "via";
 /// More servers than this are a mistake.
 const SERVERS_MAX: usize = 64;
 
-/// The most ports that a link takes in addition to those it always has.
+/// Most ports of a link in addition to its default ones.
 const PORTS_MAX: usize = 63;
 
 const SPEC: &str = "\

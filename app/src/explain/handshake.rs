@@ -19,7 +19,7 @@ use super::url::Url;
 
 /// Start of a request's connection.
 pub(super) struct Greeting {
-    /// The name in the handshake, and the server it means; `None` for a connection without TLS.
+    /// Name in the handshake and index of its server; `None` for a connection without TLS.
     pub(super) asked: Option<(Option<String>, usize)>,
     /// Reason of the handshake's failure.
     pub(super) refused: Option<&'static str>,

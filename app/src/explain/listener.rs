@@ -1,4 +1,4 @@
-//! Which listening socket takes a connection, as the kernel would choose: the address itself before the wildcard.
+//! Chooses the listening socket of a connection as the kernel does: an exact address before the wildcard.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -7,14 +7,14 @@ use server_http::http::{Http, Port};
 
 use super::url::Endpoint;
 
-/// The socket that takes the connection.
+/// The socket for the connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Taken {
     /// Its index in [`Http::ports`].
     pub(super) port: usize,
     /// Destination address of the connection, if known.
     pub(super) local: Option<SocketAddr>,
-    /// Other addresses of the same port that could have been meant.
+    /// Other addresses with the same port.
     pub(super) others: Vec<String>,
 }
 
@@ -77,7 +77,7 @@ fn specific(port: &Port, ip: IpAddr, number: u16) -> u8 {
     }
 }
 
-/// A name was not resolved, so of several addresses the wildcard is taken, else the first.
+/// Chooses by the port alone, since names are not resolved: the wildcard if there is one, else the first address.
 fn by_port(http: &Http, number: u16) -> Result<Taken, String> {
     let on_port = |(_, port): &(usize, &Port)| matches!(port.listen.addr, ListenAddr::Inet(addr) if addr.port() == number);
     let ports: Vec<(usize, &Port)> = http.ports.iter().enumerate().filter(on_port).collect();

@@ -14,7 +14,7 @@ use server_upstream::route::Route;
 use super::report::Passed;
 use super::steps::lossy_text;
 
-/// Requests to servers and name servers, which get no answer.
+/// Requests to servers and name servers; none is answered.
 #[derive(Default)]
 pub(super) struct Calls {
     first: Option<(Route, RequestSpec)>,
@@ -68,7 +68,7 @@ impl Calls {
     }
 }
 
-/// The group of the server, if the URL that leads to it can name one.
+/// Returns the group of the server if the host of the URL is its name or has a variable.
 fn group_of(http: &Http, route: &Route, url: &str) -> Option<String> {
     let host = url.split_once("//").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or_default();

@@ -19,7 +19,7 @@ pub(crate) struct Report {
 /// A line of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(super) struct SourceLocation {
-    /// The file, as the configuration names it; "command line" for `-g`.
+    /// The file as written in the configuration; "command line" for `-g`.
     pub(super) file: String,
     pub(super) line: u32,
 }
@@ -36,11 +36,11 @@ pub(super) struct Request {
 /// Listener of the connection.
 #[derive(Debug, Serialize)]
 pub(super) struct Listener {
-    /// The address as it is listened on.
+    /// Address of the listening socket.
     pub(super) address: String,
     /// The `listen` of the chosen server; none for a server without one.
     pub(super) at: Option<SourceLocation>,
-    /// Other addresses that the name of the host could have led to.
+    /// Other addresses that the host may resolve to.
     pub(super) others: Vec<String>,
 }
 
@@ -85,7 +85,7 @@ pub(super) struct Step {
 pub(super) struct Passed {
     /// The first server that is tried; `None` if its name must be resolved first.
     pub(super) server: Option<String>,
-    /// The name that is resolved.
+    /// Name that must be resolved.
     pub(super) name: Option<String>,
     /// The group of the server, if `upstream` defines it.
     pub(super) group: Option<String>,
@@ -100,7 +100,7 @@ pub(super) struct Passed {
 pub(super) struct Answer {
     /// Its status; `None` if the connection is closed without a response.
     pub(super) status: Option<u16>,
-    /// The step that decided it, or the reason why there is none.
+    /// The step that decided it, or the reason for its absence.
     pub(super) reason: String,
     /// The file it is made from.
     pub(super) file: Option<String>,

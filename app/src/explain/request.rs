@@ -50,7 +50,7 @@ pub(crate) struct ExplainRequest<'a> {
     pub(crate) all: bool,
 }
 
-/// An exchange that has come to its end, and how it came there.
+/// A finished exchange and its events.
 pub(super) struct Run {
     /// The exchange.
     pub(super) x: Exchange,
@@ -127,7 +127,7 @@ pub(super) fn run(
             break;
         };
         if until_ms == u64::MAX || passed.is_asked() {
-            // It waits for others, and there are none.
+            // It waits for an event that cannot occur here.
             break;
         }
         let wait_ms = until_ms.saturating_sub(clock.mono_ms);
@@ -200,7 +200,7 @@ fn environment() -> Env {
     }
 }
 
-/// The file system of the server, every look at it noted.
+/// The file system of the server with a record of every access.
 struct Watched {
     inner: FileCache,
     trace: Rc<Trace>,
@@ -276,7 +276,7 @@ impl Files for Watched {
 /// When the request begins by the clock that only goes forward.
 const START_MS: u64 = 1000;
 
-/// The port that requests come from unless one is said.
+/// Source port of requests, unless specified.
 pub(crate) const CLIENT_PORT: u16 = 40_000;
 
 /// Times that a request may wait; each limit makes it wait once.

@@ -150,7 +150,7 @@ pub(super) fn answer_of(run: &Run, steps: &[Step]) -> Answer {
     answer
 }
 
-/// The step that decided the answer: the directive behind a status, if there is one.
+/// Returns the step that decided the response: the directive that set the status, if any.
 fn decisive(steps: &[Step]) -> Option<&Step> {
     let last = steps
         .iter()
@@ -163,7 +163,7 @@ fn decisive(steps: &[Step]) -> Option<&Step> {
     }
 }
 
-/// The file that the body comes from: the last that was opened, unless something else was decided after it.
+/// Returns the file of the body: the last opened one, unless a later step decided.
 fn file_of(events: &[Noted]) -> Option<String> {
     let mut file = None;
     for noted in events {
@@ -176,7 +176,7 @@ fn file_of(events: &[Noted]) -> Option<String> {
     file
 }
 
-/// Whether a status came last, and nothing that would answer it.
+/// Returns whether a status was the last event: then the server makes its own page.
 fn own_page(events: &[Noted]) -> bool {
     let last = events.iter().rev().find_map(|noted| match noted.event {
         Event::Status(_) => Some(true),

@@ -207,7 +207,7 @@ impl Teller<'_> {
         }
     }
 
-    /// The URL that a location passes requests on to, as it is written.
+    /// Returns the URL to which a location passes requests, as written.
     pub(super) fn url_behind(&self, location: usize) -> &str {
         let line = self.written.installs_handler(location, self.http);
         line.map_or("", |line| line.value.as_str())

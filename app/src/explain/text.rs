@@ -111,7 +111,7 @@ fn setting(rows: &mut Rows, setting: &Setting) {
     rows.right(&text, &from);
 }
 
-/// Lines as they are printed. Nothing in one acts on a terminal, whatever a URL or a file name holds.
+/// Printed lines. Control characters in URLs and file names are escaped.
 struct Rows {
     text: String,
     columns: Option<usize>,
@@ -165,7 +165,7 @@ fn place_text(place: &SourceLocation) -> String {
 
 /// Columns before the rest of a line that is broken.
 const INDENT: usize = 14;
-/// The column from which lines are named.
+/// Column at which configuration lines begin.
 const WIDTH: usize = 70;
 
 #[cfg(test)]

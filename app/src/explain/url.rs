@@ -29,10 +29,10 @@ pub(super) enum Endpoint {
 }
 
 impl Url {
-    /// Takes a URL apart.
+    /// Parses a URL.
     ///
     /// # Errors
-    /// Why it is none, or none that is served.
+    /// It is not a URL, or has an unsupported scheme.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let (_, rest) = text.split_once("://").unwrap_or_default();
         let is_socket = rest.starts_with("unix:");

@@ -213,7 +213,7 @@ fn https_is_explained_as_the_server_does_it() {
         (&Value::Null, &302.into())
     );
     let refused = outcome(&server, &["https://127.0.0.1:%%PORT2%%/"]);
-    let why = server.expand("127.0.0.1:%%PORT2%% does not speak TLS");
+    let why = server.expand("127.0.0.1:%%PORT2%% does not use TLS");
     assert!(
         refused.stderr.contains(&why) && refused.code == 1,
         "{}",

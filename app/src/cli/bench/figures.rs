@@ -6,10 +6,10 @@ use lab::stats::{Metric, Times};
 
 use crate::cli::condition::{Condition, Figure, Vocabulary};
 
-/// A condition on a figure of a bench.
+/// Parses a condition on a figure of a bench.
 ///
 /// # Errors
-/// It is none.
+/// It is not a condition.
 pub(super) fn condition(text: &str) -> Result<Condition, String> {
     let known = Vocabulary {
         names: NAMES.to_vec(),

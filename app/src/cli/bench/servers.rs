@@ -56,7 +56,7 @@ pub(super) fn urls(options: &Options) -> Result<Vec<Url>, String> {
     Ok(urls.into_iter().chain(options.against.clone()).collect())
 }
 
-/// The name of a row of a table, which may be empty, and its URLs.
+/// Splits a row of a table into its name, which may be empty, and its URLs.
 fn row(word: &str) -> (&str, &str) {
     match word.split_once('=') {
         Some((name, urls)) if !name.contains("://") => (name, urls),
@@ -187,7 +187,7 @@ fn server(
     })
 }
 
-/// The requests, and how many lines of an access log are none.
+/// Returns the requests, and the number of unusable lines in an access log.
 fn requests(options: &Options, urls: &[Url]) -> Result<(Vec<Request>, Option<usize>), String> {
     let first = urls.first().ok_or("no URL is given")?;
     let fields = &options.fields;

@@ -113,7 +113,7 @@ fn metric(text: &str) -> Result<VisitMetric, String> {
 struct Answer {
     effect: f64,
     cv: f64,
-    /// Users that the coefficient of variation was taken of.
+    /// Number of users behind the coefficient of variation.
     users_measured: Option<u64>,
     level: f64,
     power: f64,

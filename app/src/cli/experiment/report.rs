@@ -119,7 +119,7 @@ fn now_s() -> u64 {
 const NAME: &str = "experiment";
 /// Standard output as a file.
 const STDOUT: &str = "-";
-/// Time that recorded visits take to be stored, seconds.
+/// Time until recorded visits are stored, seconds.
 const LAG_S: u64 = 5;
 /// Largest change, percent.
 const EFFECT_MAX: f64 = 1000.0;

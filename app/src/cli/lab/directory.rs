@@ -19,7 +19,7 @@ impl Directory {
         let mut result = Err(io::ErrorKind::AlreadyExists.into());
         for n in 0..TRIES {
             let path = std::env::temp_dir().join(format!("firstbyte-lab-{pid}-{n}"));
-            // A directory or a link of somebody else is left alone.
+            // A directory or a link of another user is not touched.
             result = DirBuilder::new()
                 .mode(0o700)
                 .create(&path)
@@ -45,7 +45,7 @@ impl Drop for Directory {
     }
 }
 
-/// Names to try.
+/// Number of names that are tried.
 const TRIES: u32 = 100;
 
 #[cfg(test)]

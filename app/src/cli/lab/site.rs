@@ -78,8 +78,8 @@ fn text(options: &Options, directory: &Path) -> Result<Vec<u8>, String> {
     Ok(parts.concat())
 }
 
-/// Returns the servers, and the end of `http`. Unless the pages are public, a page of another site must not read them by a name
-/// that leads to this machine.
+/// Returns the servers, and the end of `http`. Unless the pages are public, a foreign page must not read them under a
+/// name that resolves to this machine.
 fn servers(listen: SocketAddr, is_public: bool) -> String {
     let host = match listen.ip() {
         IpAddr::V4(ip) => ip.to_string(),
@@ -131,7 +131,7 @@ fn word(bytes: &[u8]) -> Result<Vec<u8>, String> {
     Ok(quoted)
 }
 
-/// Connections: each event stream takes two.
+/// Most connections; each event stream uses two.
 const CONNECTIONS: u32 = 4096;
 
 #[cfg(test)]

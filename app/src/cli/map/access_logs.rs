@@ -1,7 +1,7 @@
-//! The access logs of a configuration: which file has which format.
+//! The access logs of a configuration: their files and formats.
 //!
-//! The configuration is read as text, as `lint` does. Unknown directives and missing files do not matter: a configuration of
-//! another machine serves for its logs. Logs of `syslog:` have no file.
+//! The configuration is read as text, as `lint` does. Unknown directives and missing files do not matter, so a
+//! configuration of another machine can be used for its logs. Logs of `syslog:` have no file.
 //!
 //! Source: nginx documentation, `ngx_http_log_module`; logrotate(8) for names of rotated logs.
 
@@ -38,7 +38,7 @@ struct AccessLog {
 /// A format of a log.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Found {
-    /// Its name.
+    /// Name of the format.
     pub(super) name: String,
     /// `None` for a format that is known without a `log_format`.
     pub(super) format: Option<Format>,
@@ -73,13 +73,13 @@ impl AccessLogs {
         }
     }
 
-    /// The format of a name.
+    /// Returns the format with a name.
     pub(super) fn format(&self, name: &str) -> Option<&Format> {
         self.formats.get(name)
     }
 
-    /// The formats of the directives that write a log: by its path, else by the name of its file, as if it came from another
-    /// machine. Names of rotated logs are those of the log.
+    /// Returns the formats of the directives that write a log. They are found by its path, else by its file name, as
+    /// for a log of another machine. Rotated logs belong to the log they were rotated from.
     ///
     /// # Errors
     /// No directive writes it.
@@ -218,7 +218,7 @@ fn pattern(path: &str) -> String {
     out
 }
 
-/// Whether a path is one of a pattern; `*` is at least one byte.
+/// Returns whether a path matches a pattern; `*` is at least one byte.
 fn matches(pattern: &str, path: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else {
         return pattern == path;
@@ -230,11 +230,11 @@ fn matches(pattern: &str, path: &str) -> bool {
     ends.any(|end| matches(rest, &path[end..])) || (rest.is_empty() && !path.is_empty())
 }
 
-/// Whether the last part of a pattern is the name of a file.
+/// Returns whether the last part of a pattern matches the name of a file.
 fn is_same_name(pattern: &str, path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (_, last) = pattern.rsplit_once('/').unwrap_or(("", pattern));
-    // A name that is all variable would be that of any file.
+    // A pattern that is only a variable would match any file.
     last != "*" && matches(last, &name)
 }
 
@@ -248,14 +248,14 @@ fn originals(path: &Path) -> Vec<PathBuf> {
     names.extend(plain.map(str::to_owned));
     let plain = plain.unwrap_or(name);
     names.extend(rotated(plain).map(str::to_owned));
-    // logrotate's `extension` keeps the end of the name.
+    // logrotate's `extension` keeps the extension of the name at the end.
     if let Some((stem, extension)) = plain.rsplit_once('.') {
         names.extend(rotated(stem).map(|stem| format!("{stem}.{extension}")));
     }
     names.iter().map(|name| path.with_file_name(name)).collect()
 }
 
-/// Begins of a name before a number or date: behind `.`, `-` or `_`, the longest first.
+/// Returns the prefixes of a name before a number or date after `.`, `-` or `_`, the longest first.
 fn rotated(name: &str) -> impl Iterator<Item = &str> {
     let is_part = |c: char| c.is_ascii_digit() || SEPARATORS.contains(&c);
     let kept = name.trim_end_matches(is_part).len();
@@ -316,7 +316,7 @@ mod tests {
             ("/log/access.log-20261129.zst", &["main", "other"]),
             ("/log/access.log-2026-11-29_07", &["main", "other"]),
             ("/log/access-20261129.log.gz", &["main", "other"]),
-            // A log that has such a name itself.
+            // A log with such a name of its own.
             ("/log/access.log.1", &["combined"]),
             ("/log/a.example/site.log.1", &["other"]),
             ("/log/v-a.example.log", &["combined"]),

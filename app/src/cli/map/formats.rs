@@ -94,7 +94,7 @@ fn of_option(text: &str, conf: Option<&AccessLogs>, client: &Field) -> Result<Li
     )))
 }
 
-/// A format of a configuration, or of a known name.
+/// Compiles a format of a configuration, or a predefined one.
 fn compiled(name: &str, format: Option<&Format>, client: &Field) -> Result<LineFormat, String> {
     match format {
         Some(format) => LineFormat::compile(name, format, client),

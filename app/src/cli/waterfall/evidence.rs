@@ -1,4 +1,5 @@
-//! Packets of visits as evidence for their stalls. `--pcap` names their file; with `--via` alone it has no name.
+//! Packets of visits as evidence for stalls. They are in the file of `--pcap`, or with `--via` alone in an unnamed
+//! file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::BufReader;
@@ -12,7 +13,7 @@ use link::via::Inside;
 
 use super::views::Visits;
 
-/// A file for the packets of a visit without `--pcap`. It has no name, so that nothing is left of it.
+/// A file for the packets of a visit without `--pcap`. It has no name, so nothing remains of it.
 pub(super) struct Unnamed(File);
 
 impl Unnamed {
@@ -65,7 +66,7 @@ fn captured(path: &Path, inside: &Inside) -> Option<Capture> {
 
 /// Time in which the link counts a packet that it has delivered.
 const SETTLING: Duration = Duration::from_millis(20);
-/// How long packets may take to be in the file.
+/// Longest wait until packets are in the file.
 const WRITING_MAX: Duration = Duration::from_secs(2);
 
 #[cfg(test)]

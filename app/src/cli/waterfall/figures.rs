@@ -5,10 +5,10 @@ use lab::page::{FIGURES, Figure as PageFigure, Runs};
 use super::views::Visits;
 use crate::cli::condition::{Condition, Figure, Vocabulary};
 
-/// A condition on a figure of a page.
+/// Parses a condition on a figure of a page.
 ///
 /// # Errors
-/// It is none.
+/// It is not a condition.
 pub(super) fn condition(text: &str) -> Result<Condition, String> {
     let known = Vocabulary {
         names: FIGURES.iter().map(|figure| figure.name).collect(),

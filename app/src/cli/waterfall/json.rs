@@ -1,6 +1,7 @@
 //! JSON of `waterfall`: the formats `firstbyte-waterfall/1` and `firstbyte-waterfall-comparison/1`.
 //!
-//! Members are added to them, but none is taken away or given another meaning. Times are milliseconds, of a visit from its start.
+//! New members may be added. Existing members are never removed, and keep their meaning. Times are milliseconds, of a
+//! visit from its start.
 //!
 //! Source: docs/waterfall.md.
 

@@ -27,7 +27,7 @@ use crate::cli::values::trust;
 /// Why there are no visits.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// A signal came.
+    /// A signal ended the visits.
     Interrupted,
     /// A sentence.
     Why(String),
@@ -125,7 +125,7 @@ fn visits(options: &Options, url: &Url, link: Option<(&Inside, bool)>) -> Result
 }
 
 fn by_browser(options: &Options, url: &Url, watch: &mut Watch) -> Result<Vec<Run>, String> {
-    // The browser appends to a file that is there, and else makes one that anybody may read.
+    // The browser appends to an existing file. A file that it creates is readable by all users.
     key_log(options)?;
     let of_browser = browser::Options {
         browser: options.browser.clone(),
@@ -203,7 +203,7 @@ fn conditions(inside: &Inside, began: Instant, has_name: bool) -> String {
 /// Looks for signals while visits are in progress, and shows on standard error how far they are while somebody watches.
 struct Watch {
     signals: Signals,
-    /// A signal has come.
+    /// A signal was received.
     is_over: bool,
     is_watched: bool,
     is_there: bool,
@@ -221,7 +221,7 @@ impl Watch {
         })
     }
 
-    /// Whether visits go on.
+    /// Returns whether to continue the visits.
     fn goes_on(&mut self, line: impl FnOnce() -> String) -> bool {
         self.is_over |= matches!(self.signals.receive(), Ok(Some(_)));
         if self.is_watched && self.shown.elapsed() >= SHOWN_EVERY {
@@ -245,7 +245,7 @@ fn line((over, all): (usize, usize), view: View, resources: usize, elapsed: Dura
     format!("run {run} of {all}, {view} view: {resources} resources, {seconds:.1} s")
 }
 
-/// A link that only looks at packets.
+/// A link without effects, for its capture.
 const NO_DELAY: &str = "0ms";
 /// Time between two lines that say how far visits are.
 const SHOWN_EVERY: Duration = Duration::from_millis(200);

@@ -179,7 +179,7 @@ impl Options {
         self.runs.unwrap_or(1)
     }
 
-    /// How long a view may take.
+    /// Longest time of a view.
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout_s.unwrap_or(TIMEOUT_S).min(TIMEOUT_MAX_S))
     }
@@ -187,7 +187,7 @@ impl Options {
 
 /// The first word of a comparison; a file of that name is `./compare`.
 const COMPARE: &str = "compare";
-/// How long a view may take.
+/// Longest time of a view, seconds.
 const TIMEOUT_S: f64 = 60.0;
 /// More is as good as for ever: a day.
 const TIMEOUT_MAX_S: f64 = 86_400.0;

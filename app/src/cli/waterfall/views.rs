@@ -62,10 +62,10 @@ impl Visits {
         self.first.iter().chain(&self.warm).collect()
     }
 
-    /// The visits with their analyses.
+    /// Returns the visits with their analyses.
     ///
     /// # Errors
-    /// There are none.
+    /// There are no visits.
     pub(super) fn analysed(&self) -> Result<Views<'_>, String> {
         let first = Runs::of(&self.first).ok_or_else(|| "no visit was completed".to_owned())?;
         let warm = Runs::of(&self.warm);
