@@ -255,10 +255,7 @@ fn files_that_cannot_be_read_are_errors_with_their_names() {
             vec!["--html", "/none/a.html", &good],
             "cannot write /none/a.html",
         ),
-        (
-            vec!["--format", "x", &good],
-            "there is no format named \"x\"",
-        ),
+        (vec!["--format", "x", &good], "unknown format \"x\""),
     ] {
         let outcome = logs.map(&words);
         assert_eq!(outcome.code, 1, "{words:?}: {outcome:?}");

@@ -438,7 +438,7 @@ mod tests {
             ("--effect 1% --level 100%", "above 50% and below 100%"),
             ("--effect 1% --power 100%", "above 0% and below 100%"),
             ("--effect 1% --users-per-day 0", "not a positive number"),
-            ("--effect 1% --unit a-b", "no variable"),
+            ("--effect 1% --unit a-b", "not a variable"),
         ] {
             let error = asked(line).expect_err(line);
             assert!(error.contains(why), "{line}: {error}");

@@ -222,8 +222,8 @@ mod tests {
         for (line, why) in [
             ("", "<URL|FILE>"),
             ("gopher://h/", "unknown scheme \"gopher\""),
-            ("a b", "one URL or HAR file at a time"),
-            ("compare a", "compare takes two HAR files"),
+            ("a b", "specify one URL or HAR file"),
+            ("compare a", "compare requires two HAR files"),
             ("a.har --runs 2", "--runs is for URLs only"),
             ("compare a b --warm", "--warm is for URLs only"),
             ("a.har --via 50ms", "--via is for URLs"),
