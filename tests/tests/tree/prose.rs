@@ -1,8 +1,8 @@
-//! Prose of comments: rates of words that mark unclear sentences, by folder of a crate. A rate may only fall.
+//! Prose of comments: rates of words that mark unclear sentences, by crate. A rate may only fall.
 //!
-//! `prose.txt` has a line for each crate: comment words per 1,000 lines, and the words of a sentence that nine of ten sentences
-//! do not exceed. `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-tests --test tree prose` writes lower numbers into it.
-//! Documents have limits of their own in `documents.rs`.
+//! `prose.txt` has a line for each crate: words per 1,000 comment lines, and the length of sentences in words (90th
+//! percentile). `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-tests --test tree prose` writes lower numbers into it, down to
+//! `FREE`. Documents have limits of their own in `documents.rs`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,6 +14,8 @@ use super::documents::{sentence_lengths, without_code};
 
 /// The counted words. As pronouns and verbs of human life they replace nouns and plain verbs.
 const WORDS: [&str; 6] = ["what", "where", "says", "whose", "lies", "stands"];
+/// Numbers that are always permitted, so that a single word is no fault: a rate for each word, and a sentence length.
+const FREE: [usize; WORDS.len() + 1] = [4, 4, 1, 4, 0, 0, 20];
 /// The table of rates.
 const TABLE: &str = "tests/tests/tree/prose.txt";
 
@@ -119,11 +121,11 @@ fn comments_are_plain() {
     let mut text = format!("{:18} {} words\n", "crate", WORDS.join(" "));
     let mut findings = Vec::new();
     for (folder, rates) in measured() {
-        let Some(most) = permitted(&table, &folder).filter(|most| most.len() == rates.len()) else {
+        let most = permitted(&table, &folder).filter(|most| most.len() == rates.len());
+        let most = most.unwrap_or_else(|| {
             findings.push(format!("{folder}: no line in {TABLE}: {command}"));
-            let _ = writeln!(text, "{folder:18} {}", columns(&rates));
-            continue;
-        };
+            rates.clone()
+        });
         let names = WORDS.iter().chain(&["words of a sentence"]);
         for ((name, rate), most) in names.zip(&rates).zip(&most) {
             if rate > most {
@@ -132,12 +134,9 @@ fn comments_are_plain() {
                 ));
             }
         }
-        let lower: Vec<usize> = rates
-            .iter()
-            .zip(&most)
-            .map(|(rate, most)| *rate.min(most))
-            .collect();
-        let _ = writeln!(text, "{folder:18} {}", columns(&lower));
+        let lower = rates.iter().zip(&most).map(|(rate, most)| rate.min(most));
+        let lower = lower.zip(FREE).map(|(lower, free)| free.max(*lower));
+        let _ = writeln!(text, "{folder:18} {}", columns(&lower.collect::<Vec<_>>()));
     }
     if std::env::var_os("FIRSTBYTE_UPDATE").is_some() {
         fs::write(root().join(TABLE), text).expect("the table is part of the tree");
