@@ -159,14 +159,7 @@ fn answer(
         () if accel != Accel::No => 200,
         () => *random.pick(&STATUSES),
     };
-    let len = match random.below(12) {
-        0 => 0,
-        1..4 => random.within(1..30),
-        4..9 => random.within(1..6000),
-        9 | 10 => random.within(5000..50_000),
-        _ if random.chance(300) => random.within(60_000..250_000),
-        _ => 1,
-    };
+    let len = body_len(random);
     let bare = matches!(status, 204 | 304);
     let body = bytes(number * 2 + 1, if bare { 0 } else { len });
     let framing = *random.pick(&[
@@ -253,7 +246,19 @@ fn answer(
     }
 }
 
-/// One response before the other, or several.
+/// Length of a body in bytes.
+fn body_len(random: &mut Random) -> usize {
+    match random.below(12) {
+        0 => 0,
+        1..4 => random.within(1..30),
+        4..9 => random.within(1..6000),
+        9 | 10 => random.within(5000..50_000),
+        _ if random.chance(300) => random.within(60_000..250_000),
+        _ => 1,
+    }
+}
+
+/// One interim response before the final one, or several.
 fn interims(random: &mut Random) -> Vec<u8> {
     let heads = [
         "103 Early Hints\r\nLink: </x>",
