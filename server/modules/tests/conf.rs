@@ -1,6 +1,7 @@
-//! Golden configurations: the result of loading each `tests/conf/*.conft` is the warnings, then the error as it is shown, or `ok`.
+//! Golden configurations: the result of loading each `tests/conf/*.conft` is the warnings, then the displayed error, or
+//! `ok`.
 //!
-//! `==== host NAME ADDRESS ...` is a host that the system knows.
+//! `==== host NAME ADDRESS ...` is a host known to the system.
 
 #[path = "../../conf/tests/cases/mod.rs"]
 mod cases;
@@ -28,7 +29,7 @@ fn given(text: &str) -> String {
                     let name = words.next().expect("a host has a name");
                     let addresses = words.map(|ip| ip.parse().expect("an address"));
                     memory.add_host(name, addresses.collect());
-                    // What follows belongs to the file before.
+                    // The following text belongs to the file before.
                     assert_eq!(text, "", "a host stands behind all files");
                 }
                 None => memory.add_file(header, text),

@@ -1,5 +1,5 @@
-//! docs/directives.md is what the tables of directives say, and so are the table in docs/differences.md and the man
-//! page firstbyte.conf(5).
+//! docs/directives.md, the table in docs/differences.md and the man page firstbyte.conf(5) agree with the tables of
+//! directives.
 //!
 //! The documents are rendered from the rows and compared with the files. `FIRSTBYTE_UPDATE=1` writes them anew:
 //! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-modules --test directives`.
@@ -129,7 +129,7 @@ fn section(module: &str, rows: &[&DirectiveDef<ConfigBuilder>]) -> String {
     text
 }
 
-/// A directive in the macros of man(7): how it is written, what it does, its default and place.
+/// A directive in the macros of man(7): its syntax, its effect, its default and place.
 fn entry(row: &DirectiveDef<ConfigBuilder>) -> String {
     let block = match row.block {
         true if row.syntax.ends_with('}') => "",
@@ -150,7 +150,7 @@ fn entry(row: &DirectiveDef<ConfigBuilder>) -> String {
     )
 }
 
-/// Text that roff prints as it is, also where it begins a line.
+/// Text that roff prints unchanged, also at the begin of a line.
 fn roff(text: &str) -> String {
     let text = text.replace('\\', "\\e").replace('-', "\\-");
     if text.starts_with(['.', '\'']) {
@@ -234,7 +234,7 @@ fn document(name: &str) -> PathBuf {
         .join(name)
 }
 
-/// Compares a document with what it should be, or writes it.
+/// Compares a document with its expected text, or writes it.
 #[track_caller]
 fn expect_file(name: &str, expected: &str) {
     let path = document(name);

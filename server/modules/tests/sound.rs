@@ -1,6 +1,6 @@
-//! Sound configurations load, and without a warning: those of `tests/conf/sound` that use only what is built.
+//! Sound configurations load without a warning: those of `tests/conf/sound` that use only implemented directives.
 //!
-//! Those that do not begin with the mark. That the lint has nothing to say about any of them is a test of the lint's.
+//! Others begin with a mark. A test of `server/lint` checks that the lint has no warning for any of them.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Which line a setting in effect comes from: what modules declare of inheritance, and what is found by it.
+//! The line that a setting in effect comes from: inheritance declared by modules, and its lookup.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -37,14 +37,14 @@ impl Site {
         }
     }
 
-    /// The level whose block is opened in a line.
+    /// The level of the block that is opened in a line.
     fn level(&self, line: u32) -> usize {
         let at = |id: &usize| self.http.locations[*id].at.line == line;
         let ids = 0..self.http.locations.len();
         ids.rev().find(at).expect("the line opens a block")
     }
 
-    /// The lines that say what holds for a directive in the block opened in a line.
+    /// The lines in effect for a directive in the block that is opened in a line.
     fn lines(&self, name: &str, block: u32) -> Vec<u32> {
         let lines = self.written.in_effect(name, self.level(block), &self.http);
         lines.iter().map(|line| line.at.line).collect()
@@ -194,8 +194,8 @@ fn a_directive_is_shown_as_it_was_written() {
     );
 }
 
-/// A new directive that cannot stand in `http` declares how it reaches inner levels: it is where nginx's rules differ
-/// from one to the next.
+/// A new directive that is not permitted in `http` declares how inner levels inherit it, since nginx's rules differ
+/// there.
 #[test]
 fn directives_of_inner_levels_say_how_they_are_inherited() {
     let modules = MODULES.iter().flat_map(|module| module.inherits);

@@ -292,6 +292,6 @@ fn the_client_is_named_once_and_before_rules_ask() {
     assert_eq!(site.get_with("/f", fields).status, 403);
     assert_eq!(site.get_with("/f", "X-Client: 203.0.113.9\r\n").status, 403);
     assert_eq!(site.get_with("/f", "X-Client: 203.0.113.8\r\n").status, 200);
-    // The next request of the same client begins with the address of its connection.
+    // The next request of the same client starts with the address of its connection again.
     assert_eq!(site.get("/f").status, 200);
 }

@@ -141,7 +141,7 @@ fn hints_are_decided_once_and_not_for_error_pages() {
     )
     .file("/www/dir/page", "page")
     .file("/www/error.html", "error");
-    // What an internal redirection leads to has no say any more.
+    // Early hints are final: the target of an internal redirect adds none.
     assert_eq!(hints(&mut site, &get("/dir/")), "Link: </dir/>\n");
     assert_eq!(
         hints(&mut site, &get("/error.html")),

@@ -323,7 +323,7 @@ fn a_refusal_costs_one_slow_comparison_whoever_is_named() {
         ("plain", "secret", 200, 0),
         ("bcrypt", "password", 200, 1),
         ("bcrypt", "password", 200, 0),
-        // It fits what is stored for somebody else.
+        // This password matches another user's hash.
         ("nobody", "password", 401, 1),
     ] {
         let mut answered = 0;

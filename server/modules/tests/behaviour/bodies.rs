@@ -1,4 +1,4 @@
-//! Bodies of requests, collected for a handler as the location says.
+//! Request bodies, collected for a handler by the settings of the location.
 //!
 //! Source: nginx documentation, `client_body_buffer_size`, `client_body_in_file_only`, `client_body_temp_path`.
 
@@ -73,7 +73,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// The handler has asked for the body.
+    /// Runs the request until the handler has requested the body.
     fn begin(location: &str, fields: &str) -> Self {
         let mut reading = Self::new(location, fields);
         reading.with(phases::begin);

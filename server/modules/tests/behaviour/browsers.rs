@@ -31,7 +31,7 @@ fn browsers_are_modern_or_ancient() {
     assert_eq!(get(&mut site, "/", OPERA).body, "[][1][]");
     assert_eq!(get(&mut site, "/", CHROME).body, "[][1][]");
     assert_eq!(site.get("/").body, "[][1][]");
-    // A list of its own stands in for the one around it.
+    // The location's own list replaces the outer one.
     assert_eq!(get(&mut site, "/in", "Lynx/2.8").body, "[][old.]");
     assert_eq!(get(&mut site, "/in", CHROME).body, "[new.][]");
     assert_eq!(site.get("/in").body, "[new.][]");

@@ -28,7 +28,7 @@ pub(crate) fn text(len: usize) -> String {
 pub(crate) fn decoded(coding: &str, bytes: &[u8]) -> String {
     let mut text = Vec::new();
     let mut read = |mut from: Box<dyn Read + '_>| {
-        // An end that is missing is told of after the text.
+        // A missing end is an error only after the text.
         let _ = from.read_to_end(&mut text);
     };
     match coding {

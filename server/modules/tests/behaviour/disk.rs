@@ -9,7 +9,7 @@ use server_base::files::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
 
 use crate::site::MODIFIED_S;
 
-/// Files by their path, and what was opened of those with a descriptor.
+/// Files by their path, and the opened ones of those with a descriptor.
 #[derive(Default)]
 pub(crate) struct Disk(
     pub(crate) BTreeMap<Vec<u8>, Node>,
@@ -89,7 +89,7 @@ impl Files for Disk {
         };
         let meta = meta(node);
         let settled = matches!(node, Node::File(_, Some(_)));
-        // What was opened serves for as long as the file has its descriptor.
+        // An opened file is reused as long as it has the same descriptor.
         let known = self.1.get(path).filter(|known| {
             let pair = known.file.as_ref().zip(file.as_ref());
             pair.is_some_and(|(one, other)| Rc::ptr_eq(one, other))

@@ -1,4 +1,4 @@
-//! `mp4`: what a request for a part of a file gets. The cutting itself is tested beside it.
+//! `mp4`: the response to a request for a part of a file. The cutting itself has tests beside its code.
 
 use crate::site::Site;
 
@@ -70,7 +70,7 @@ fn a_part_has_the_data_of_its_time_behind_its_metadata() {
         );
         assert_eq!(part.status, 200);
         assert_eq!(part.field("Content-Length"), part.bytes.len().to_string());
-        // As in nginx the time of the file and the length of what is sent.
+        // As in nginx, the time of the file and the length of the sent part.
         let (time, _) = whole
             .field("ETag")
             .split_once('-')
@@ -80,7 +80,7 @@ fn a_part_has_the_data_of_its_time_behind_its_metadata() {
             format!("{time}-{:x}\"", part.bytes.len())
         );
     }
-    // What is no time counts for nothing.
+    // An invalid time is ignored.
     for target in [
         "/a.mp4?start=-1",
         "/a.mp4?start=",
@@ -107,7 +107,7 @@ fn ranges_are_those_of_the_part() {
         let wanted = format!("bytes {from}-{}/{len}", to - 1);
         assert_eq!(answer.field("Content-Range"), wanted);
     }
-    // Several, in any order, across what is made and what is in the file.
+    // Several ranges in any order, across the generated part and the file.
     let ranges = format!("Range: bytes={}-{},0-7\r\n", len - 701, len - 690);
     let answer = site.get_with("/a.mp4?start=3", &ranges);
     let at = |wanted: &[u8]| {

@@ -1,4 +1,4 @@
-//! Parameters as applications get them: those that are configured, the client's fields, and what never passes.
+//! Parameters as applications get them: configured ones, the client's fields, and fields that never pass.
 
 use crate::servers::Sent;
 use crate::site::Site;
@@ -110,7 +110,7 @@ fn a_field_proxy_never_becomes_http_proxy() {
     }
 }
 
-/// Parameters where fields may have any names: `underscores_in_headers on`, `ignore_invalid_headers off`.
+/// Parameters if fields may have any names: `underscores_in_headers on`, `ignore_invalid_headers off`.
 fn lenient(directives: &str, fields: &str) -> String {
     let mut site = Site::server(&format!("location / {{ {PASS} {directives} }}"));
     site.allow_names().send(&get(fields));
@@ -217,7 +217,7 @@ fn the_bytes_of_uwsgi_come_last_without_a_name() {
 
 #[test]
 fn parameters_have_64_kib_in_all() {
-    // Name and value of the one that is filled up, and of HTTP_HOST, with what a protocol writes about lengths.
+    // Lengths of names and values of the padded parameter and of HTTP_HOST, with the protocol's length fields.
     for (directive, per_param, long) in [("fastcgi", 2, 3), ("scgi", 2, 0), ("uwsgi", 4, 0)] {
         let host = "HTTP_HOSTh".len() + per_param;
         let length = if directive == "scgi" {

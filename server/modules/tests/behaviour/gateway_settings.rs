@@ -1,6 +1,6 @@
 //! Errors of directives of FastCGI, SCGI and uwsgi, in nginx's words, and valid directives.
 //!
-//! Each row was asked of nginx 1.31.4 by `nginx -t`.
+//! Each row was tried with `nginx -t` of nginx 1.31.4.
 
 use crate::site::Site;
 

@@ -1,4 +1,4 @@
-//! FastCGI, SCGI and uwsgi: where requests go, what variables say, and what applications write to their error streams.
+//! FastCGI, SCGI and uwsgi: targets of requests, values of variables, and error streams of applications.
 
 use server_upstream::protocol::{FASTCGI, SCGI, UWSGI};
 
@@ -210,7 +210,7 @@ fn a_text_that_is_caught_makes_a_response_invalid() {
     // Behind the head it is too late, as with nginx.
     site.servers.answer("200\n\nbody\n!oops");
     assert_eq!(site.send(GET).body, "body");
-    // Also where it is past what is logged.
+    // Also beyond the logged part.
     site.servers
         .answer(&format!("!{}\n!oops\n200\n\nbody", "a".repeat(5000)));
     site.servers.answer("200\n\nother");

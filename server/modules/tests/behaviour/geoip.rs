@@ -213,7 +213,7 @@ fn proxies_name_the_client() {
         make("geoip_proxy 192.0.2.0/24; geoip_proxy 172.16.0.0/12; geoip_proxy_recursive on;");
     assert_eq!(recursive.get_with("/", chain).body, "RU");
     assert_eq!(recursive.get("/").body, "US");
-    // What has no address counts as 255.255.255.255.
+    // A client without an address counts as 255.255.255.255.
     assert_eq!(recursive.come_from("unix:").get("/").body, "");
 }
 

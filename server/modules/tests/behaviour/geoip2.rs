@@ -65,7 +65,7 @@ fn a_value_is_told_by_its_type() {
         let answer = site(&format!("$v {path};"), "[$v]").get("/");
         assert_eq!(answer.body, format!("[{expected}]"), "{path}");
     }
-    // A path may not begin with what looks like a parameter.
+    // A path may not begin like a parameter.
     assert_eq!(
         Site::refused_with("geoip2 /db { $v with=sign; }", &[("/db", &database(""))]),
         "invalid setting \"with=sign\" for \"$v\""
@@ -176,7 +176,7 @@ fn wrong_lines_are_refused() {
     );
 }
 
-/// A file of the temporary directory that goes with its owner.
+/// A file of the temporary directory that is removed when dropped.
 struct TempPath(PathBuf);
 
 impl TempPath {
@@ -224,7 +224,7 @@ fn a_changed_file_is_taken_at_the_next_look() {
         std::process::id()
     )));
 
-    // The same file is not taken again; a broken one, and none, leave what there is.
+    // The same file is not read again; a broken or missing one leaves the old data.
     let before = said().lines().count();
     site.run_tasks(700, &log);
     assert_eq!(

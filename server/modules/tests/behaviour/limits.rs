@@ -193,7 +193,7 @@ fn connections_over_the_limit_are_refused_until_one_ends() {
     assert_eq!(site.get("/f").field("X-Limit"), "");
     drop(one);
     assert_eq!(site.get("/f?k=a").status, 200);
-    // What is refused by one limit is not counted by the other.
+    // A request refused by one limit is not counted by the other.
     assert_eq!(site.get("/s?k=a&s=1").status, 429);
     let three = site.begin("/s?s=1");
     assert_eq!(site.get("/s?s=1").status, 429);

@@ -1,4 +1,4 @@
-//! Requests that a memcached server answers: keys as it gets them, and what becomes of its answers. All of it was asked of
+//! Requests to a memcached server: keys as it gets them, and the handling of its responses. All cases were tried with
 //! nginx 1.31.4, too.
 
 use server_upstream::protocol::MEMCACHED;
@@ -9,7 +9,7 @@ use crate::site::Site;
 
 const PASS: &str = "set $memcached_key $uri; memcached_pass 127.0.0.1:11211;";
 
-/// A site whose values are those of a server.
+/// A site with the values of a memcached server.
 fn site(directives: &str) -> Site {
     Site::server(&format!("location / {{ {PASS} {directives} }}"))
 }

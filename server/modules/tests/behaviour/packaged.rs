@@ -1,8 +1,8 @@
-//! The files of the packages that sites include: what applications get by them.
+//! The packages' files for `include`: the parameters that applications get by them.
 
 use crate::site::Site;
 
-/// A request with a body, whose target has all parts.
+/// A request with a body and a target with all parts.
 const POST: &str = "POST /app/a%20b?c=d HTTP/1.1\r\nHost: localhost:81\r\nContent-Type: text/x\r\n\
                     Content-Length: 2\r\n\r\nhi";
 
@@ -73,7 +73,7 @@ fn scgi_params_and_uwsgi_params_tell_what_their_protocols_know() {
     assert_eq!(told(&location, POST), common_and(&others));
 }
 
-/// A site of PHP, with the snippet and what it includes in their places.
+/// A site of PHP, with the snippet and its included files in their places.
 fn php() -> Site {
     let conf = include_str!("../../../../conf/fastcgi.conf");
     let snippet = include_str!("../../../../conf/snippets/fastcgi-php.conf");

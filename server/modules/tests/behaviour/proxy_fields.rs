@@ -1,4 +1,4 @@
-//! Fields of responses that come from servers behind: redirects, cookies, what is hidden and what passes.
+//! Fields of upstream responses: redirects, cookies, hidden and forwarded fields.
 
 use crate::site::{Answer, Site};
 

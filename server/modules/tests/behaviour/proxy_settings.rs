@@ -1,6 +1,6 @@
 //! Errors of proxy directives, in nginx's words, and valid directives with warnings.
 //!
-//! Each row was asked of nginx 1.31.4 by `nginx -t`.
+//! Each row was tried with `nginx -t` of nginx 1.31.4.
 
 use crate::site::Site;
 

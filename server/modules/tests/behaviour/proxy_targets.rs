@@ -1,11 +1,11 @@
-//! Which target a server gets: a table of locations and requests, as nginx 1.31.4 sends them.
+//! Targets of upstream requests: a table of locations and requests, as nginx 1.31.4 sends them.
 //!
-//! Each row was asked of nginx with a server behind it that says which request line it got. A line that is no request line
-//! is what nginx answered by itself.
+//! Each row was tried with nginx and an upstream server that responds with the request line. A line that is no request
+//! line is nginx's own response.
 
 use crate::site::Site;
 
-/// The text inside the block `server`, and for each target of a `GET` the target that the server behind gets.
+/// The content of the block `server`, and for each target of a `GET` the target that the upstream server gets.
 type Case = (&'static str, &'static [(&'static str, &'static str)]);
 
 #[test]

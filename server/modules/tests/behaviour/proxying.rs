@@ -1,4 +1,4 @@
-//! Requests as servers behind get them: each directive about them, at its default and set.
+//! Requests as upstream servers get them: each directive about them, at its default and set.
 
 use crate::servers::Sent;
 use crate::site::Site;
@@ -203,7 +203,7 @@ fn a_body_is_framed_by_its_length() {
     );
     let empty = "POST /a HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(sent("", empty).field("Content-Length"), "0");
-    // What is set never contradicts what is sent.
+    // Set fields never contradict the sent body.
     for set in ["\"\"", "99", "0"] {
         let set = format!(
             "proxy_set_header Content-Length {set}; proxy_set_header Transfer-Encoding chunked;"

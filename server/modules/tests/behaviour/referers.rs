@@ -2,7 +2,7 @@
 
 use crate::site::Site;
 
-/// A server whose locations have each a list of referers.
+/// A server with a list of referers in each location.
 fn site(lists: &[(&str, &str)]) -> Site {
     let locations: String = lists
         .iter()

@@ -1,4 +1,4 @@
-//! Servers behind the site: they answer as a script says and keep the requests that they get.
+//! Upstream servers of the site: they respond by a script and record their requests.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -14,7 +14,7 @@ use server_upstream::request::{
 };
 use server_upstream::route::Route;
 
-/// Servers, by way of a connector; clones are the same servers.
+/// Upstream servers behind a connector; clones share their state.
 #[derive(Clone, Default)]
 pub(crate) struct Servers(Rc<RefCell<Script>>);
 
@@ -81,7 +81,7 @@ impl Sent {
 }
 
 impl Servers {
-    /// The next request that nothing else is said of gets this response.
+    /// The next request without another script gets this response.
     pub(crate) fn answer(&self, response: &str) {
         self.0.borrow_mut().answers.push_back(response.to_owned());
     }
@@ -91,7 +91,7 @@ impl Servers {
         self.0.borrow_mut().failures.push_back(failure);
     }
 
-    /// The requests since this was asked.
+    /// The requests since the last call.
     pub(crate) fn sent(&self) -> Vec<Sent> {
         std::mem::take(&mut self.0.borrow_mut().sent)
     }
@@ -129,8 +129,8 @@ impl Connector for Servers {
     }
 }
 
-/// Plays a response that is there at once. Lines that begin with "!" are notes of an application, before the head and
-/// behind the body.
+/// Plays a response that is complete at once. Lines that begin with "!" are messages of an application, before the head
+/// and after the body.
 fn play(call: &UpstreamCall, mut text: &str) {
     let note = |line: &str| call.deliver(UpstreamEvent::Note(line.as_bytes().to_vec()));
     while let Some((line, rest)) = text.strip_prefix('!').and_then(|t| t.split_once('\n')) {

@@ -32,14 +32,14 @@ const INCLUDED: &str = "127.0.0.0/8 included;\n";
 /// When files were changed last, and when requests are made: seconds since 1970.
 pub(crate) const MODIFIED_S: i64 = 784_111_777;
 pub(crate) const NOW_S: u64 = 784_111_877;
-/// When requests are made by the clock that only goes forward.
+/// Time of requests by the monotonic clock.
 const START_MS: u64 = 1000;
 
 /// A configuration with the files it serves.
 pub(crate) struct Site {
     generation: Rc<LocalHttp>,
     disk: Disk,
-    /// The servers behind it.
+    /// Its upstream servers.
     pub(crate) servers: Servers,
     peer: Peer,
     /// The TLS connection that requests come over.
@@ -59,7 +59,7 @@ pub(crate) struct Site {
 /// The answer to a request.
 #[derive(Debug)]
 pub(crate) struct Answer {
-    /// The status, 0 where the connection was closed without a response.
+    /// The status, 0 if the connection was closed without a response.
     pub(crate) status: u16,
     /// The fields, a line each.
     pub(crate) head: String,
@@ -76,7 +76,7 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The value of a field, "" where there is none.
+    /// The value of a field, "" if there is none.
     pub(crate) fn field(&self, name: &str) -> &str {
         let line = self
             .head
@@ -87,19 +87,19 @@ impl Answer {
 }
 
 impl Site {
-    /// A site of one server, given what is inside its block.
+    /// A site of one server with this content of its block.
     pub(crate) fn server(inner: &str) -> Self {
         Self::http(&format!(
             "server {{\nserver_name localhost;\nroot /www;\n{inner}\n}}"
         ))
     }
 
-    /// A site, given what is inside the block `http`.
+    /// A site with this content of the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
         Self::http_with(inner, &[])
     }
 
-    /// A site whose configuration names data files.
+    /// A site with a configuration that names data files.
     pub(crate) fn http_with(inner: &str, data: &[(&str, &[u8])]) -> Self {
         let cycle = load(inner, data)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
@@ -120,7 +120,7 @@ impl Site {
         }
     }
 
-    /// The error of a configuration that is refused, given what is inside the block `http`.
+    /// The error of an invalid configuration with this content of the block `http`.
     pub(crate) fn refused(inner: &str) -> String {
         Self::refused_with(inner, &[])
     }
@@ -141,7 +141,7 @@ impl Site {
         }
     }
 
-    /// The warnings about a configuration, given what is inside the block `http`.
+    /// The warnings about a configuration with this content of the block `http`.
     pub(crate) fn warnings_with(inner: &str, data: &[(&str, &[u8])]) -> Vec<String> {
         let cycle = load(inner, data)
             .unwrap_or_else(|refused| panic!("{}", refused.error.render(&refused.files)));
@@ -196,7 +196,7 @@ impl Site {
         self
     }
 
-    /// From here on work goes to this function, and the other one is called whenever a request waits.
+    /// Passes later offloaded work to this function, and calls the other one whenever a request waits.
     pub(crate) fn offload(&mut self, offload: Offload, meanwhile: fn()) -> &mut Self {
         self.env.offload = Some(offload);
         self.meanwhile = meanwhile;
@@ -265,7 +265,7 @@ impl Site {
         self.run(request)
     }
 
-    /// A `GET` that has its response head; it ends when what is given back is dropped.
+    /// Runs a `GET` up to its response head; it ends when the returned exchange is dropped.
     pub(crate) fn begin(&mut self, target: &str) -> Exchange {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n");
         self.run(&request).0
@@ -276,7 +276,7 @@ impl Site {
         self.pull_within(x, &Cell::new(u64::MAX))
     }
 
-    /// Pulls a body where stages may be given no more than this many bytes.
+    /// Pulls a body with a budget of bytes for its stages.
     pub(crate) fn pull_within(&mut self, x: &mut Exchange, budget: &Cell<u64>) -> Pulled {
         let clock = Clock::new(START_MS, NOW_S * 1000);
         let (mut logs, env) = (Logs::default(), Env::default());

@@ -4,7 +4,7 @@ use server_http::exchange::{MAX_SUBREQUESTS, Pulled};
 
 use crate::site::Site;
 
-/// A site whose server does the commands of its pages.
+/// A site that runs the commands of its pages.
 fn site(inner: &str, pages: &[(&str, &str)]) -> Site {
     let mut site = Site::server(&format!(
         "types {{ text/html html; }} ssi on;

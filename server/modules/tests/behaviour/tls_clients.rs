@@ -237,7 +237,7 @@ fn a_host_with_another_policy_than_the_name_in_the_handshake_is_misdirected() {
     assert_eq!(ask("closed", "open", &certificate), ok("open"));
     assert_eq!(ask("open", "closed", &[]).0, 421);
     assert_eq!(ask("closed", "other", &certificate).0, 421);
-    // Without a name there was no other server; the certificate has to please the one that is asked.
+    // Without a server name there was no other server; the requested server checks the certificate.
     assert_eq!(ask("", "closed", &[]).0, 400);
     assert_eq!(ask("", "open", &[]), ok("open"));
     assert_eq!(ask("", "other", &certificate).0, 400);

@@ -1,4 +1,4 @@
-//! TLS in the configuration: which server speaks how, and what is wrong with files.
+//! TLS in the configuration: the protocols of each server, and faults of files.
 
 use std::sync::Arc;
 
@@ -203,7 +203,7 @@ fn a_value_may_be_the_certificate_itself() {
         "server {{ listen 443 ssl; ssl_certificate \"data:{certificate}\"; ssl_certificate_key \"data:{key}\"; }}"
     );
     site(&text);
-    // Messages do not show what may be a secret.
+    // Messages do not show possible secrets.
     let text = format!(
         "server {{ listen 443 ssl; ssl_certificate \"data:{certificate}\"; ssl_certificate_key \"data:secret\"; }}"
     );
@@ -426,7 +426,8 @@ fn a_server_that_shows_another_ones_certificate_offers_its_own_protocols() {
     );
 }
 
-/// Which of three servers with a certificate each have the policy of the first, the second of which says `own`.
+/// Returns whether the second and the third of three servers, each with a certificate, share the policy of the first.
+/// The second one has `own`.
 fn shares_policy(http: &str, own: &str) -> [bool; 2] {
     let (certificate, key) = pair("second", &rcgen::PKCS_ECDSA_P256_SHA256);
     let mut files = files();

@@ -33,7 +33,7 @@ fn made(url: Option<&[u8]>) -> [String; 3] {
 
 const PAIR: &str = "ssl_certificate c.pem; ssl_certificate_key k.pem; ssl_stapling on;";
 
-/// The certificate alone, and with its issuer behind it.
+/// Uses the certificate alone, and with its issuer after it.
 fn with_files<T>(url: Option<&[u8]>, use_them: impl FnOnce(&[(&str, &[u8])]) -> T) -> T {
     let [issuer, certificate, key] = made(url);
     let whole = format!("{certificate}{issuer}");
@@ -92,7 +92,7 @@ fn what_keeps_a_status_from_being_asked_is_a_warning() {
     }
 }
 
-/// Hosts, ports, addresses and whether names are resolved later, of what will be asked.
+/// Hosts, ports and addresses of planned OCSP requests, and whether names are resolved later.
 fn asked(inner: &str, url: Option<&[u8]>) -> Vec<String> {
     let site = with_files(url, |files| {
         assert_eq!(Site::warnings_with(inner, files), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Variables: what they are before, between and after redirects.
+//! Values of variables before, between and after redirects.
 
 use crate::site::Site;
 
