@@ -46,7 +46,7 @@ impl Effort {
 }
 
 impl Coding {
-    /// All of them, the one that saves most first.
+    /// All codings, the smallest output first.
     pub const ALL: [Self; 3] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The coding of files with this suffix.
@@ -153,7 +153,7 @@ fn gzip(bytes: &[u8], level: i32) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Smaller files fit into a packet as they are.
+/// Smaller files fit into one packet uncompressed.
 const SIZE_MIN: usize = 256;
 
 /// A copy must save at least one part in this many.

@@ -36,7 +36,7 @@ pub(super) struct Names<'t> {
     digests: Mutex<Vec<(Digested, String)>>,
 }
 
-/// A file, the algorithm of a digest, and the content that it is of.
+/// A file, the algorithm of a digest, and the digested content.
 type Digested = (usize, Algorithm, Content);
 
 /// A content of a file.

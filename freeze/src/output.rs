@@ -85,7 +85,7 @@ pub(super) fn write(
     done.removed = before.files.difference(&all).count();
     let json =
         serde_json::to_string_pretty(&done.manifest).map_err(|error| error.to_string())? + "\n";
-    // Without a change the tree stays as it is, modification times included; only the manifest may differ.
+    // Without a change the tree is not replaced, so modification times stay; only the manifest may differ.
     if done.written + done.removed == 0 {
         if !stage.has_manifest(json.as_bytes()) {
             stage.replace_manifest(json.as_bytes())?;

@@ -26,7 +26,7 @@ enum Places {
 }
 
 impl<'a> Text<'a> {
-    /// Takes the text of the file as it is written, from a position on.
+    /// Takes the text of the file unchanged, from a position on.
     pub(super) fn plain(bytes: &'a [u8], from: usize) -> Self {
         Self {
             bytes: Cow::Borrowed(bytes),

@@ -97,7 +97,7 @@ impl Tree {
         }
     }
 
-    /// Returns the entry at a path as references have it. A page may be requested without its `.html`.
+    /// Returns the entry at a path in the form of references. A page may be requested without its `.html`.
     pub(super) fn at(&self, path: &str) -> At {
         if let Some(id) = self.by_path.get(path) {
             return At::File(*id);

@@ -86,7 +86,7 @@ struct Peer<S: StreamClient> {
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
-    /// Exchanges that have not ended.
+    /// Exchanges in progress.
     open: BTreeMap<u32, Exchange>,
     over: bool,
     turns: u8,
@@ -228,7 +228,7 @@ impl<S: StreamClient> Peer<S> {
         }
     }
 
-    /// Events come in their order, about exchanges that have not ended.
+    /// Checks that events come in order, about exchanges in progress.
     fn check_event(&mut self, event: &Event<<S::Protocol as Protocol>::ProtocolError>) {
         assert!(!self.over, "{event:?} after the end");
         match event {

@@ -93,7 +93,7 @@ struct Peer<S: KeepaliveClient> {
     sent: Vec<u8>,
     /// The last request that was sent.
     asked: u32,
-    /// The exchange that is answered, and how far it is.
+    /// The exchange in progress, and its state.
     stream: u32,
     progress: Progress,
     body_bytes: u64,

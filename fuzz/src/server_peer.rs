@@ -65,7 +65,7 @@ struct Peer<S: StreamServer> {
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
-    /// Requests so far, which determine how each is answered.
+    /// Requests so far; their number determines the kind of each response.
     requests: u8,
     turns: u8,
     now_ms: u64,
@@ -84,7 +84,7 @@ impl<S: StreamServer> Peer<S> {
         }
     }
 
-    /// Everything is received before anything is answered; the connection may rest meanwhile.
+    /// Receives everything before the first response; the connection may rest meanwhile.
     fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>, rests: bool) -> Story {
         for piece in pieces {
             self.conn.receive(piece);

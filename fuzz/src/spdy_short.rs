@@ -1,7 +1,7 @@
 //! SPDY frames in short, as the fuzz targets `spdy` and `spdy_client` have them: kind, flags, stream and length in a byte
 //! each, and the payload; so that neither lengths need be guessed nor header blocks compressed.
 
-/// Frames of a kind that have a header block.
+/// Frame types with a header block.
 pub struct Block {
     pub kind: u8,
     /// Bytes between the number of the stream and the block.
@@ -10,7 +10,7 @@ pub struct Block {
     pub pairs: &'static [(&'static [u8], &'static [u8])],
 }
 
-/// Frames in short as they are on the wire.
+/// Frames in short form as full ones.
 pub fn in_full(mut short: &[u8], blocks: &[Block]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut begun = false;

@@ -58,7 +58,7 @@ struct DelayedAck {
 
 /// Decision about a pure acknowledgement.
 enum Judgement {
-    /// It leaves, and the one that is held is not needed any more.
+    /// It leaves, and supersedes the held one.
     Leaves,
     /// It acknowledges nothing new: it leaves, and the held one acknowledges more.
     Repeats,
@@ -121,7 +121,7 @@ impl AckDelay {
                 }
             }
         }
-        // A reset may come without an acknowledgement; the one before it is not needed any more either.
+        // A reset may have no acknowledgement number, but supersedes the held acknowledgement as well.
         state.supersede(now, out);
         if segment.flags.any(Flags::ACK) {
             state.acknowledged = Some(segment.ack);
@@ -187,8 +187,7 @@ impl FlowState {
         }
     }
 
-    /// Keeps an acknowledgement in place of one that is held, until the time of that one; returns the time when
-    /// there was none.
+    /// Replaces a held acknowledgement, and keeps its release time. Returns the release time if none was held.
     fn hold(
         &mut self,
         ack: u32,

@@ -132,7 +132,7 @@ impl Losses {
         }
     }
 
-    /// Whether this packet is to be dropped.
+    /// Whether this packet must be dropped.
     fn take(&self, direction: Direction, packet: &[u8]) -> bool {
         let left = self.of(direction);
         if left.load(Ordering::Relaxed) == 0
@@ -383,7 +383,7 @@ impl Run {
     }
 }
 
-/// When to look at the clock in place of sleeping, so that packets are on time.
+/// Decides whether to spin on the clock or to sleep, so that packets are on time.
 #[derive(Debug)]
 struct Spin {
     /// Remaining budget of time.
@@ -472,5 +472,5 @@ const SPIN: Duration = Duration::from_micros(200);
 /// Time that the thread may spin on the clock at once; then as much as it sleeps, so that a busy
 /// link does not take a CPU from its ends.
 const SPIN_SAVED_MAX: Duration = Duration::from_millis(5);
-/// Maximum number of packets read from a device before others are looked at.
+/// Maximum number of packets read from a device before other work.
 const READS_PER_TURN: usize = 64;

@@ -21,7 +21,7 @@ pub(crate) struct Moving {
     pub(crate) segment: Option<Segment>,
     /// When it was read from its device.
     pub(crate) came: Instant,
-    /// When it is to be delivered.
+    /// When it must be delivered.
     pub(crate) due: Instant,
     /// Maximum time that it may have waited in its device before it was read.
     pub(crate) unread: Duration,
@@ -178,7 +178,7 @@ mod tests {
         Pipe::new(Direction::ToServer, &options)
     }
 
-    /// Pushes a packet that is expected to go on its way.
+    /// Pushes a packet that must be accepted.
     fn push(pipe: &mut Pipe, bytes: usize, enters: Instant) {
         let pushed = pipe.push(packet(bytes, enters));
         assert!(pushed.is_ok(), "{pushed:?}");

@@ -149,7 +149,7 @@ pub struct Trace {
 /// A packet recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceEntry {
-    /// Which way it went.
+    /// Direction of the packet.
     pub direction: Direction,
     /// Its outcome.
     pub verdict: Verdict,

@@ -1,8 +1,8 @@
 //! Parses the parts of a packet that the link needs: flow, sequence numbers, length.
 //!
-//! Nothing is changed, and checksums are not looked at: both ends are kernels of this machine. A packet that is no
-//! whole first fragment of TCP over IPv4 is forwarded like everything else, without being understood.
-//! Sources: RFC 791 section 3.1, RFC 9293 section 3.1.
+//! Nothing is changed, and checksums are not verified, since both ends are kernels of this machine. A packet that is no
+//! whole first fragment of TCP over IPv4 is forwarded without being parsed. Sources: RFC 791 section 3.1, RFC 9293
+//! section 3.1.
 
 use std::net::{Ipv4Addr, SocketAddrV4};
 

@@ -13,7 +13,7 @@ use crate::options::{
 };
 use crate::quantity::{self, Loss, Rate, Time};
 
-/// Specification of a link, as it is written.
+/// Specification of a link, as typed by the user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Spec {
     /// `50ms` or `rtt=50ms`: the round trip, at most 20 s.
@@ -59,7 +59,7 @@ impl fmt::Display for SpecError {
 
 impl std::error::Error for SpecError {}
 
-/// Names of items that have a value.
+/// Names of items with a value.
 const NAMES: [&str; 11] = [
     "rtt", "rate", "up", "down", "queue", "loss", "jitter", "delack", "seed", "mtu", "pcap",
 ];

@@ -206,7 +206,7 @@ fn unix_s() -> u64 {
     since.expect("the clock is after 1970").as_secs()
 }
 
-/// A time as ISO 8601 has it.
+/// A time in ISO 8601.
 fn lab_time(unix_s: u64) -> String {
     let date = engines::http::civil(i64::try_from(unix_s).expect("a time of this century"));
     format!(

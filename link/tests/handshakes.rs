@@ -29,7 +29,7 @@ use tls::{client, decompressing};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How often a sample is taken anew because the link was late.
+/// Attempts to take a sample while the link is on time.
 const ATTEMPTS: usize = 20;
 
 /// Samples of each kind in a round.
@@ -118,7 +118,7 @@ fn site(chains: &[(String, Chain)]) -> Builder {
         })
 }
 
-/// Handshakes of both versions, with certificates as they are and with sessions resumed.
+/// Handshakes of both versions, with uncompressed certificates and with resumed sessions.
 fn plain(chains: &[(String, Chain)]) -> Vec<Case> {
     let mut cases = Vec::new();
     for (version, what, resumed, enough) in [
@@ -320,7 +320,7 @@ fn judge(cases: fn(&[(String, Chain)]) -> Vec<Case>) {
     assert!(findings.is_empty(), "{}\n{table}", findings.join("\n"));
 }
 
-/// How often a case is taken until nothing is found.
+/// Attempts in which a fault must be found.
 const JUDGED: usize = 3;
 
 #[test]

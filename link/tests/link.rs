@@ -92,7 +92,7 @@ fn round_trip_is_the_set_one() {
     }
 }
 
-/// Has the server answer in two small writes; the time from the request to the second one's arrival.
+/// Time from a request to the arrival of the second of two small writes of the server.
 fn time_of_two_writes(link: &Link, nodelay: bool) -> Duration {
     let (address, server) = serve(link, move |mut stream| {
         stream.set_nodelay(nodelay)?;

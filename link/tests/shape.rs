@@ -26,7 +26,7 @@ const OFF_MAX: Duration = Duration::from_micros(200);
 /// Permitted relative error of a rate or a loss.
 const SHARE_OFF_MAX: f64 = 0.02;
 
-/// How often a median is taken again because the machine was busy.
+/// Attempts to take a median on a machine that is not busy.
 const ATTEMPTS: usize = 5;
 
 /// An exchange over the link wakes four threads, and one without it two. If CPUs sleep, the ends' own time may hide

@@ -16,15 +16,15 @@ use support::available;
 /// Requests of the connection with checked figures.
 const JUDGED: [usize; 5] = [1, 2, 4, 8, 12];
 
-/// How long the client's side keeps acknowledgements, and how long the client thinks between requests, so that the one of
-/// each response is kept for all of that.
+/// Hold of the client's acknowledgements, and its pause between requests: each response's acknowledgement is held for
+/// the whole time.
 const HOLD: Duration = Duration::from_millis(200);
 const PAUSE: Duration = Duration::from_millis(300);
 
-/// How long an answer may take.
+/// Timeout of a response.
 const LIMIT: Duration = Duration::from_secs(10);
 
-/// How often the connection is made anew because the link was late.
+/// Attempts to make the connection while the link is on time.
 const ATTEMPTS: usize = 5;
 
 /// Waits for `pause`, in which no byte may come.

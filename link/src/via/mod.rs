@@ -52,7 +52,7 @@ pub struct Inside {
     pub link: Link,
     /// Its specification, with the seed.
     pub spec: Spec,
-    /// The signals that are to be passed on, and those of children.
+    /// Signals to pass on, and those of children.
     pub(crate) signals: Signals,
     /// Rights of the process.
     pub rights: Rights,

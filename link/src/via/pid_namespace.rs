@@ -35,7 +35,7 @@ pub(super) fn run(inside: impl FnOnce(Signals, Rights) -> u8) -> io::Result<u8> 
             if begun.is_err() || !parent[0].revents().is_empty() {
                 process::exit_now(i32::from(FAILED));
             }
-            // A panic would go on as the parent: its message was printed by its hook.
+            // A panic must not continue in a copy of the parent; the panic hook has printed its message.
             let status = catch_unwind(AssertUnwindSafe(|| inside(signals, rights)));
             process::exit_now(i32::from(status.unwrap_or(FAILED)));
         }

@@ -32,7 +32,7 @@ pub struct Commands {
 /// Its outcome.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// The client's status as a shell has it: 126 and 127 when it could not be started.
+    /// The client's status as in a shell: 126 and 127 if it could not be started.
     pub status: u8,
     /// Duration of the run.
     pub elapsed: Duration,
@@ -101,7 +101,7 @@ pub fn run(at: &Inside, commands: &Commands) -> io::Result<Outcome> {
     })
 }
 
-/// The status for a command that could not be started, as env(1) has it.
+/// The status of a command that could not be started, as in env(1).
 fn unstarted(error: &io::Error) -> u8 {
     match error.kind() {
         ErrorKind::NotFound => 127,
@@ -257,7 +257,7 @@ impl Ends<'_> {
         Ok(())
     }
 
-    /// Stops servers and waits for a while; those that have not ended are killed with the namespace.
+    /// Stops servers and waits for a while; the end of the namespace kills the rest.
     fn stop_servers(&mut self) -> io::Result<()> {
         for server in &self.servers {
             // It may have ended just now.
@@ -300,5 +300,5 @@ fn sockets(states: &[&str]) -> io::Result<usize> {
 const STARTING_MAX: Duration = Duration::from_secs(10);
 /// Time for servers to end before they are killed.
 const ENDING_MAX: Duration = Duration::from_secs(2);
-/// Interval between looks at sockets and processes.
+/// Interval between checks of sockets and processes.
 const LOOK: Duration = Duration::from_millis(5);

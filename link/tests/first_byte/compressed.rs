@@ -23,7 +23,7 @@ const STREAMED: &str = "sub_filter_types *; sub_filter --- +;";
 /// Sizes of streams; a subset, for the time it takes.
 const STREAM_SIZES: [usize; 4] = [100, 4096, 14_336, 65_536];
 
-/// Bodies in all codings, at hand and streamed. The number of sizes and that of codings have no common divisor, so that
+/// Bodies in all codings, from files and streamed. The numbers of sizes and of codings have no common divisor, so that
 /// each size has each coding in some round.
 fn compressed(protocol: Protocol, hold: Duration) {
     if peer::is_firstbyte() {

@@ -36,7 +36,7 @@ use transport::{NAME, Transport};
 
 const MS: Duration = Duration::from_millis(1);
 
-/// How often a sweep is run at most, because the link was late or something was found.
+/// Maximum number of sweeps, if the link was late or a fault was found.
 const ATTEMPTS: usize = 5;
 
 /// Attempts in which a fault must be found.

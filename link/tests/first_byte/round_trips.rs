@@ -14,7 +14,7 @@ use crate::sweep::LATE_THRESHOLD;
 /// The time something took over a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RoundTrips {
-    /// How long it took.
+    /// The elapsed time.
     pub(crate) elapsed: Duration,
     /// The elapsed time in round trips of the link.
     pub(crate) number: f64,

@@ -26,7 +26,7 @@ const CODING_BYTES: usize = 64;
 pub(crate) struct Transport {
     server: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
-    /// How the next connection's bodies are to be coded; the first of none is as they are.
+    /// Codings of later connections, the next one first; empty for identity.
     codings: Vec<&'static str>,
 }
 
@@ -55,7 +55,7 @@ impl Transport {
         self
     }
 
-    /// Targets of requests.
+    /// The coding requested by the current connection.
     pub(crate) fn coding(&self) -> Option<&'static str> {
         self.codings.first().copied()
     }

@@ -46,7 +46,7 @@ pub(crate) fn inconclusive(what: &str, link: &Link) {
     tell(&format!("inconclusive: {line}"));
 }
 
-/// Says it past the capture of the tests' output: that something was not tested is to be seen.
+/// Prints past the capture of the tests' output: a skipped test must be visible.
 fn tell(line: &str) {
     let _ = io::Write::write_all(&mut io::stderr(), format!("\n{line}\n").as_bytes());
 }

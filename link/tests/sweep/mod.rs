@@ -49,7 +49,7 @@ pub(crate) struct Sweep {
     pub(crate) sizes: Vec<usize>,
     /// Requests on each connection.
     pub(crate) requests: usize,
-    /// How often all of it is done.
+    /// Number of rounds.
     pub(crate) rounds: usize,
 }
 
@@ -143,8 +143,7 @@ impl Outcome {
         self.samples.iter().filter(|sample| sample.is_valid())
     }
 
-    /// Whether the link was on time for this many samples that the others do not matter; else the machine was busy, and
-    /// the sweep is to be run again.
+    /// Whether the link was on time for enough samples; otherwise the machine was busy, and the sweep must be repeated.
     #[must_use]
     pub(crate) fn is_conclusive(&self) -> bool {
         let void = self.samples.len() - self.valid().count();
