@@ -3,8 +3,8 @@
 //!
 //! Each row was tried with nginx 1.31.4 and has its result, unless it is marked as stricter.
 
+mod forged_parameters;
 mod heads;
 mod records;
 mod rows;
-mod told;
 mod values;
