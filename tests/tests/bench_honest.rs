@@ -120,7 +120,7 @@ fn rate_that_was_not_reached_is_warned_of() {
     let found = report(&[&words[..], &["1000"]].concat());
     let text = warnings(&found);
     assert!(
-        text.contains("1000 requests a second were to be sent"),
+        text.contains("requests a second were sent instead of 1000"),
         "{text}"
     );
     assert!(text.contains("the rate was not reached"), "{text}");
@@ -157,7 +157,7 @@ fn errors_and_other_statuses_are_warned_of() {
     let size = ["--requests", "40", "--blocks", "4"];
     let both = report(&[&[good.as_str(), "--against", &bad][..], &size].concat());
     assert!(
-        warnings(&both).contains("answered with other statuses"),
+        warnings(&both).contains("answered with different statuses"),
         "{both}"
     );
     for figure in both["comparison"].as_array().expect("figures") {

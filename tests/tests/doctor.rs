@@ -254,13 +254,13 @@ fn a_small_budget_is_kept_to() {
         "{found:#}"
     );
     let notes = found["conditions"]["notes"].to_string();
-    assert!(notes.contains("was not judged"), "{notes}");
+    assert!(notes.contains("was not analyzed"), "{notes}");
     let unjudged = found["coverage"]["unjudged"].as_array().map_or(0, Vec::len);
     assert!(unjudged > 0, "{found:#}");
     assert_eq!(found["coverage"]["is_interrupted"], false);
     let shown = doctor(&[&url, "--max-requests", "7"]).stdout;
     let checks = &found["coverage"]["checks"];
-    let headline = format!("{unjudged} of {checks} checks could not judge");
+    let headline = format!("{unjudged} of {checks} checks without a verdict");
     assert!(
         shown.lines().any(|line| line.starts_with(&headline)),
         "{headline}: {shown}"

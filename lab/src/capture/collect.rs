@@ -207,8 +207,9 @@ impl Collector {
     }
 
     fn finish(mut self, mut notes: Vec<String>) -> Result<Capture, String> {
-        self.left_out.tell(self.packets, self.limits, &mut notes);
-        tell_cuts(&self.left_out, &mut notes);
+        self.left_out
+            .add_notes(self.packets, self.limits, &mut notes);
+        add_cut_notes(&self.left_out, &mut notes);
         if self.flows.is_empty() {
             let why: String = notes.iter().map(|note| format!("; {note}")).collect();
             return Err(format!(
@@ -216,7 +217,7 @@ impl Collector {
                 self.packets
             ));
         }
-        copies::remove(&mut self.flows).tell(&mut notes);
+        copies::remove(&mut self.flows).add_notes(&mut notes);
         let mut one_way = 0;
         let mut flows = Vec::new();
         for collected in self.flows {
@@ -226,7 +227,7 @@ impl Collector {
         }
         if one_way > 0 {
             notes.push(format!(
-                "{one_way} of {} connections were captured in one direction: of them no rule speaks that needs both",
+                "{one_way} of {} connections were captured in one direction: checks that need both directions skip them",
                 flows.len()
             ));
         }
@@ -242,7 +243,7 @@ impl Collector {
 }
 
 impl LeftOut {
-    fn tell(&self, packets: u64, limits: Limits, notes: &mut Vec<String>) {
+    fn add_notes(&self, packets: u64, limits: Limits, notes: &mut Vec<String>) {
         let mut note = |count: u64, what: String| {
             if count > 0 {
                 notes.push(what);
@@ -262,7 +263,7 @@ impl LeftOut {
         );
         note(
             *unknown_links,
-            format!("{unknown_links} packets have headers of a link that is not known here"),
+            format!("{unknown_links} packets have an unknown link type"),
         );
         note(
             *beyond_flows,
@@ -274,14 +275,14 @@ impl LeftOut {
         note(
             *payloads,
             format!(
-                "of {payloads} packets the contents were not kept: a connection is looked into for its first {} bytes, and all for their first {}",
+                "contents of {payloads} packets were not kept: the limits are {} bytes per connection and {} bytes in total",
                 limits.flow_bytes, limits.kept_bytes
             ),
         );
         note(
             u64::from(*is_cut),
             format!(
-                "the first {packets} packets were read: there are more than {} of TCP",
+                "only the first {packets} packets were read: the capture has more than {} TCP packets",
                 limits.segments
             ),
         );
@@ -289,7 +290,7 @@ impl LeftOut {
 }
 
 /// Sentences about packets that a short snap length has cut.
-fn tell_cuts(left_out: &LeftOut, notes: &mut Vec<String>) {
+fn add_cut_notes(left_out: &LeftOut, notes: &mut Vec<String>) {
     for (count, part) in [
         (left_out.cut_heads, "headers"),
         (

@@ -29,7 +29,7 @@ pub(super) struct Copies {
 
 impl Copies {
     /// A note for each kind.
-    pub(super) fn tell(self, notes: &mut Vec<String>) {
+    pub(super) fn add_notes(self, notes: &mut Vec<String>) {
         let Self {
             elsewhere,
             again,
@@ -37,15 +37,15 @@ impl Copies {
         } = self;
         if elsewhere > 0 {
             notes.push(format!(
-                "{elsewhere} packets are copies, captured at another interface or VLAN: each connection is judged at one"
+                "{elsewhere} packets are copies, captured at another interface or VLAN: each connection is analyzed at one of them"
             ));
         }
         if again > 0 {
-            notes.push(format!("{again} packets are copies: each is judged once"));
+            notes.push(format!("{again} packets are copies: each is analyzed once"));
         }
         if translated > 0 {
             notes.push(format!(
-                "{translated} connections were captured on both sides of a NAT: each is judged once"
+                "{translated} connections were captured on both sides of a NAT: each is analyzed once"
             ));
         }
     }

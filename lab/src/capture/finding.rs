@@ -59,7 +59,7 @@ pub fn coverage(capture: &Capture) -> (Coverage, Option<String>) {
     };
     let note = (unknown > 0).then(|| {
         format!(
-            "pauses of {unknown} of {} connections were not judged: no acknowledgement shows how far both ends are",
+            "pauses of {unknown} of {} connections were not analyzed: no acknowledgement shows their round trip",
             trips.len()
         )
     });

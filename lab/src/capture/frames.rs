@@ -102,8 +102,8 @@ pub(super) fn heads(bytes: &[u8]) -> Vec<Head> {
         }
         let (mut method, mut path) = (String::new(), String::new());
         let decoded = decoder.decode(&block, |name, value| match name {
-            b":method" => method = shown(value),
-            b":path" => path = shown(value),
+            b":method" => method = printable(value),
+            b":path" => path = printable(value),
             _ => {}
         });
         block.clear();
@@ -123,7 +123,7 @@ pub(super) fn heads(bytes: &[u8]) -> Vec<Head> {
     found
 }
 
-fn shown(value: &[u8]) -> String {
+fn printable(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     text.chars()
         .filter(|c| !c.is_control())

@@ -78,19 +78,19 @@ pub(super) fn needless(chain: &[Entry]) -> Vec<Needless> {
     let why = |place: usize| {
         let one = &chain[place];
         if chain[..place].iter().any(|before| before.der == one.der) {
-            return Some("it is there twice");
+            return Some("it is included twice");
         }
         if place == 0 || one.subject.is_empty() {
             return None;
         }
         if one.subject == one.issuer {
-            return Some("it is a root: a client has it, or does not trust it");
+            return Some("it is a root: clients have it, or do not trust it");
         }
         if one.is_authority_of_browsers {
             return Some("it is cross-signed: browsers have this authority as a root");
         }
         if !path.contains(&place) {
-            return Some("it is no part of the path from the server's own certificate");
+            return Some("it is not on the path from the server's own certificate");
         }
         None
     };
@@ -104,8 +104,8 @@ pub(super) fn fixes(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
     let line = |one: &Needless| {
         let entry = &chain[one.place];
         format!(
-            "leave \"{}\" out of the file of ssl_certificate: {} ({} bytes)",
-            shown(&entry.subject),
+            "remove \"{}\" from the ssl_certificate file: {} ({} bytes)",
+            short_name(&entry.subject),
             one.why,
             entry.bytes
         )
@@ -114,7 +114,7 @@ pub(super) fn fixes(chain: &[Entry], needless: &[Needless]) -> Vec<String> {
 }
 
 /// A name of a certificate, which may be of any length.
-pub(super) fn shown(name: &str) -> String {
+pub(super) fn short_name(name: &str) -> String {
     name.chars().take(NAME_CHARS_MAX).collect()
 }
 

@@ -65,34 +65,34 @@ macro_rules! codes {
 
 codes! {
     DelayedAckStall delayed_ack_stall "delayed-ack-stall"
-    "The server keeps the end of a response until the client acknowledges what came before." {
+    "The server holds the end of a response until the client acknowledges its beginning." {
         server(least, most, worst_ms, hold_ms)
-        "Responses of {least} to {most} bytes wait for an acknowledgement: up to {worst_ms:.0} ms later where it is held for {hold_ms} ms"
+        "Responses of {least} to {most} bytes wait for an acknowledgement: up to {worst_ms:.0} ms late if the client delays it by {hold_ms} ms"
         => {
-            "nginx: tcp_nodelay on; in http, server and location (it is the default: look for an off)"
+            "nginx: tcp_nodelay on; in http, server and location (the default: search for tcp_nodelay off)"
             "firstbyte: nothing to set, tcp_nodelay is on"
-            "other servers: TCP_NODELAY on accepted sockets, and the end of a body in the write of its last bytes"
+            "other servers: set TCP_NODELAY on accepted sockets, and end a body with the write of its last bytes"
         }
         capture(times, connections, lost_ms, worst_ms)
-        "{times} on {connections} the server kept bytes until a late acknowledgement came, or a timer ran out: {lost_ms} ms each in the middle, at most {worst_ms} ms"
+        "{times} on {connections}, the server held data until a late acknowledgement or a timer: median {lost_ms} ms, at most {worst_ms} ms"
         => {
-            "nginx: tcp_nodelay on; wherever it is off (http, server, location); programs behind it: TCP_NODELAY, or one write for a response"
-            "firstbyte: nothing to set; connections have TCP_NODELAY from their first byte"
-            "again: tcpdump -w again.pcap on the same port with the same requests, then firstbyte doctor --pcap again.pcap"
+            "nginx: tcp_nodelay on; in http, server and location; applications: TCP_NODELAY, or one write per response"
+            "firstbyte: nothing to set, all connections have TCP_NODELAY"
+            "again: tcpdump -w again.pcap with the same requests, then firstbyte doctor --pcap again.pcap"
         }
-        page(responses, worst_ms) "{responses} paused as if for a late acknowledgement, up to {worst_ms} ms: a capture proves it"
+        page(responses, worst_ms) "{responses} paused for up to {worst_ms} ms, as if for a late acknowledgement; only a capture can prove it"
         => { "tcp_nodelay on;" "tcpdump -w page.pcap, then firstbyte doctor --pcap page.pcap" (PAGE_AGAIN) }
     }
-    HeldFirstByte held_first_byte "held-first-byte" "What the application has flushed does not leave the server at once." {
-        by_buffers(url, lost_ms) "What {url} flushes early comes with its end: up to {lost_ms:.0} ms later"
+    HeldFirstByte held_first_byte "held-first-byte" "The server does not send flushed data of an application at once." {
+        by_buffers(url, lost_ms) "Data that {url} flushes early arrives with the end of the page: up to {lost_ms:.0} ms late"
         => {
             "nginx: proxy_buffering off; or fastcgi_buffering off; in the location, or X-Accel-Buffering: no from the application"
-            "nginx: gzip off; in the location, where the application does not ask gzip to flush"
-            "firstbyte: the same directives; the application has to flush its own buffers as well"
+            "nginx: gzip off; in the location, if the application does not flush gzip"
+            "firstbyte: the same directives, and the application must flush its own buffers"
         }
         by_acknowledgements(url, lost_ms)
-        "What {url} flushes early comes when what was sent before is acknowledged: up to {lost_ms:.0} ms later"
-        => { "nginx: tcp_nodelay on;, and 1.7.8 or later over SPDY" "firstbyte: nothing to set, tcp_nodelay is on" }
+        "Data that {url} flushes early waits until earlier data is acknowledged: up to {lost_ms:.0} ms late"
+        => { "nginx: tcp_nodelay on; over SPDY also nginx 1.7.8 or later" "firstbyte: nothing to set, tcp_nodelay is on" }
     }
     SmallSlowerThanLarge small_slower_than_large "small-slower-than-large" "Small responses take longer than large ones." {
         server(small, took_ms, later_ms, large)
@@ -103,59 +103,59 @@ codes! {
             "firstbyte: nothing to set"
         }
     }
-    ChainOverWindow chain_over_window "chain-over-window" "The certificates do not fit into the first flight and cost a round trip." {
+    ChainOverWindow chain_over_window "chain-over-window" "The server's certificates exceed the initial window and cost a round trip." {
         server(client, bytes, over, window, server, name)
         "The server's first flight ({client}) has {bytes} bytes, {over} above the initial window of {window}"
         => { "openssl s_client -connect {server} -servername {name} -showcerts </dev/null" }
         file(certificates, own, flight, over, window)
-        "{certificates} certificates with {own} bytes make the server's flight about {flight} bytes, {over} above the initial window of {window}"
+        "{certificates} certificates of {own} bytes make the server's first flight about {flight} bytes, {over} above the initial window of {window}"
         => {}
         capture(bytes, first, over, of, trips)
-        "the server's handshake has {bytes} bytes, and {first} leave at once: {over} of {of} handshakes wait for {trips} round trips more"
+        "The server's first flight has {bytes} bytes, but only {first} are sent at once: {over} of {of} handshakes lose up to {trips}"
         => {
-            "ssl_certificate: leave the root out of the file, and choose a chain with fewer or ECDSA certificates"
+            "ssl_certificate: omit the root, and use a chain with fewer or ECDSA certificates"
             (COMPRESS_OURS)
             (SITE_AGAIN)
         }
     }
     NoCertificateCompression no_certificate_compression "no-certificate-compression"
     "Compressed certificates would save bytes of the first flight (RFC 8879)." {
-        server(left, offered) "Certificates are sent uncompressed: brotli would make the first flight {left} bytes of {offered}"
-        => { (COMPRESS_NGINX) (COMPRESS_OURS) "firstbyte doctor has first_flight_bytes of tls1.3_compressed below those of tls1.3 then" }
+        server(left, offered) "Certificates are sent uncompressed: brotli would reduce the first flight from {offered} to {left} bytes"
+        => { (COMPRESS_NGINX) (COMPRESS_OURS) "then firstbyte doctor reports fewer first_flight_bytes for tls1.3_compressed than for tls1.3" }
     }
-    HandshakeRoundTrips handshake_round_trips "handshake-round-trips" "A handshake takes more round trips than it needs." {
+    HandshakeRoundTrips handshake_round_trips "handshake-round-trips" "A TLS handshake takes more round trips than necessary." {
         retried(version)
-        "The server answers the first message of {version} by a request to begin anew (HelloRetryRequest): the handshake takes one round trip more"
+        "The server answers a {version} ClientHello with HelloRetryRequest: the handshake takes one more round trip"
         => {
-            "nginx and firstbyte: ssl_ecdh_curve auto; or a list with X25519 in it, for which clients send a share with their first message"
+            "nginx and firstbyte: ssl_ecdh_curve auto; or a list with X25519, for which clients send a key share at once"
             "nginx with OpenSSL 3.5 and later: ssl_ecdh_curve X25519MLKEM768:X25519:prime256v1;"
         }
-        counted(version, trips, interval, needs) "A handshake of {version} takes {trips:.1} round trips ({interval}), and needs {needs:.0}"
+        counted(version, trips, interval, needs) "A {version} handshake takes {trips:.1} round trips ({interval}) instead of {needs:.0}"
         => {
-            "servers and balancers that write their flight in parts, such as nginx before 1.5.6 with more than 4 KB of certificates: bring them up to date"
-            "firstbyte via 50ms -- firstbyte doctor URL, where the server is this machine's, has the round trips without the network"
+            "upgrade servers and balancers that send their flight in parts, such as nginx before 1.5.6 with certificates above 4 KB"
+            "if the server is this machine: firstbyte via 50ms -- firstbyte doctor URL counts the round trips without the network"
         }
-        old_version() "TLS 1.3 is not spoken: a handshake takes two round trips where one is enough"
+        old_version() "TLS 1.3 is not supported: a handshake takes two round trips instead of one"
         => { "nginx and firstbyte: ssl_protocols TLSv1.2 TLSv1.3;" }
         capture(slow, of, older, retries)
-        "{slow} of {of} handshakes take a round trip more than TLS 1.3 needs: {older} clients that offered it got an older version, {retries} were asked for another key"
-        => { "ssl_protocols TLSv1.2 TLSv1.3;" "ssl_ecdh_curve: name the groups that clients send keys for, X25519 among them" (SITE_AGAIN) }
+        "{slow} of {of} handshakes take one more round trip than TLS 1.3 needs: {older} got an older version although the client offered 1.3, {retries} got a HelloRetryRequest"
+        => { "ssl_protocols TLSv1.2 TLSv1.3;" "ssl_ecdh_curve: include the groups of clients' key shares, such as X25519" (SITE_AGAIN) }
         page(handshakes, worst_ms) "{handshakes} took about two round trips or more, up to {worst_ms} ms beyond one"
         => {
-            "ssl_protocols TLSv1.2 TLSv1.3; and a chain of certificates within ten segments; firstbyte doctor URL finds which"
+            "ssl_protocols TLSv1.2 TLSv1.3; and a certificate chain within ten segments; firstbyte doctor URL shows which of both it is"
             (PAGE_AGAIN)
         }
     }
-    NoResumption no_resumption "no-resumption" "A returning client has to make a full TLS handshake." {
-        never(version, tried, server, name) "No session of {version} is resumed: {tried} of {tried} connections made a full handshake"
+    NoResumption no_resumption "no-resumption" "Returning clients make a full TLS handshake." {
+        never(version, tried, server, name) "No {version} session is resumed: all {tried} connections made a full handshake"
         seldom_refused(version, resumed, tried, server, name)
-        "Sessions of {version} are resumed {resumed} times of {tried}: the server has refused some"
+        "{resumed} of {tried} {version} sessions were resumed: the server refused some"
         often_refused(version, resumed, tried, server, name)
-        "Sessions of {version} are resumed {resumed} times of {tried}, as where several processes or machines do not share their keys"
+        "{resumed} of {tried} {version} sessions were resumed, as with processes or machines that do not share keys"
         => {
             "nginx: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;"
             "firstbyte: ssl_session_cache shared:SSL:10m; ssl_session_tickets on;"
-            "several machines behind one name: ssl_session_ticket_key with the same file on each"
+            "several machines behind one name: the same ssl_session_ticket_key file on each"
             "openssl s_client -connect {server} -servername {name} -reconnect -tls1_2 </dev/null | grep Reused"
         }
     }
@@ -163,39 +163,39 @@ codes! {
         server() "A returning client cannot send its request with the handshake (0-RTT)"
         => {
             "nginx and firstbyte: ssl_early_data on; proxy_set_header Early-Data $ssl_early_data;"
-            "only where applications answer 425 to what must not be replayed (RFC 8470)"
+            "only if applications answer 425 to requests that must not be replayed (RFC 8470)"
         }
     }
     NoHttp2 no_http2 "no-http2" "Clients that offer HTTP/2 do not get it." {
-        no_alpn(server, name) "A client that offers HTTP/2 does not get it: the server takes no part in ALPN"
-        other_chosen(other, server, name) "A client that offers HTTP/2 does not get it: the server chose {other}"
+        no_alpn(server, name) "Clients that offer HTTP/2 do not get it: the server does not use ALPN"
+        other_chosen(other, server, name) "Clients that offer HTTP/2 do not get it: the server chose {other}"
         => {
             "nginx (1.25.1 and later) and firstbyte: http2 on;"
             "nginx before: listen 443 ssl http2;"
-            "a balancer that ends TLS has to offer h2 itself"
+            "a balancer that terminates TLS must offer h2 itself"
             "openssl s_client -connect {server} -servername {name} -alpn h2,http/1.1 </dev/null | grep ALPN"
         }
-        without_tls() "Without TLS browsers speak HTTP/1.1: one request at a time on a connection"
+        without_tls() "Browsers use HTTP/1.1 without TLS: one request at a time per connection"
         => { "nginx and firstbyte: listen 443 ssl; http2 on; and a redirect from http" }
         page(servers, least, worst_ms)
-        "{servers} with {least} requests or more answered by HTTP/1; requests were queued for up to {worst_ms} ms"
-        => { "http2 on; beside listen ... ssl" (PAGE_AGAIN) }
+        "{servers} answered {least} or more requests each by HTTP/1; requests were queued for up to {worst_ms} ms"
+        => { "http2 on; with listen ... ssl" (PAGE_AGAIN) }
     }
     NoKeepalive no_keepalive "no-keepalive" "The server closes connections after a response." {
-        server(protocol, responses, how, url) "The server closes a connection of {protocol} after {responses}, {how}"
+        server(protocol, responses, how, url) "The server closes {protocol} connections after {responses}, {how}"
         => {
             "nginx and firstbyte: keepalive_timeout 75s; keepalive_requests 1000; (the defaults)"
-            "an application that sends Connection: close itself, and balancers in front, have settings of their own"
+            "applications that send Connection: close, and balancers, have their own settings"
             "curl -sv -o /dev/null {url} -o /dev/null {url} 2>&1 | grep -i re-us"
         }
-        page(requests, worst_ms) "{requests} had to open a connection because the server had closed the last, up to {worst_ms} ms each"
+        page(requests, worst_ms) "{requests} opened a connection because the server had closed the last one, up to {worst_ms} ms each"
         => { "keepalive_timeout 75s; keepalive_requests 1000;" (PAGE_AGAIN) }
     }
     NoCompression no_compression "no-compression" "Text is sent uncompressed to clients that accept compression." {
         server(sent, mime_type, best, bytes, gzip, others, url)
-        "{sent} bytes of {mime_type} are sent uncompressed; {best} makes them {bytes}"
+        "{sent} bytes of {mime_type} are sent uncompressed; {best} reduces them to {bytes}"
         => { "nginx: {gzip} gzip_comp_level 6;" "firstbyte: {others} {gzip}" (size_by_curl url) }
-        page(texts, least) "{texts} of {least} bytes or more came uncompressed"
+        page(texts, least) "{texts} of {least} bytes or more arrived uncompressed"
         => {
             "gzip on; gzip_types text/css application/javascript application/json image/svg+xml;"
             "firstbyte: brotli on; zstd on; with the same types"
@@ -203,102 +203,104 @@ codes! {
         }
     }
     PoorCompression poor_compression "poor-compression" "Another coding or level would make text noticeably smaller." {
-        server(sent, mime_type, own, best, bytes, url) "{sent} bytes of {mime_type} as {own}; {best} makes them {bytes}"
+        server(sent, mime_type, own, best, bytes, url) "{sent} bytes of {mime_type} with {own}; {best} reduces them to {bytes}"
         => {
-            "nginx: gzip_comp_level 6; or files that were compressed before, with gzip_static on;"
+            "nginx: gzip_comp_level 6; or precompressed files with gzip_static on;"
             "firstbyte: brotli on; brotli_comp_level 5; zstd on; zstd_comp_level 6; or brotli_static on; with files of firstbyte freeze"
             (size_by_curl url)
         }
     }
     PoorCaching poor_caching "poor-caching" "Static files are requested again although clients could keep them." {
-        any(files, faults) "Of {files} static files clients keep some less than they could: {faults}"
+        any(files, faults) "Of {files} static files, some are cached less than possible: {faults}"
         => {}
     }
     RedirectChain redirect_chain "redirect-chain" "Several redirects lead to the page." {
-        reached(redirects, place, url) "{redirects} lead to the page, where one is enough"
+        reached(redirects, place, url) "{redirects} lead to the page; one is enough"
         too_many(redirects, why, place, url) "{redirects} do not lead to a page: {why}"
-        => { "nginx and firstbyte: the first redirect goes to the last place at once: return 301 {place};" (redirects_by_curl url) }
+        => { "nginx and firstbyte: redirect to the final URL at once: return 301 {place};" (redirects_by_curl url) }
         itself(place, clients, url) "A redirect leads to itself: {place}{clients}"
         circle(redirects, why, clients, url) "{redirects} do not lead to a page: {why}{clients}"
         => {
-            "one place of the circle has to answer itself; a server behind a proxy that ends TLS tests $http_x_forwarded_proto, not $scheme"
+            "one URL of the loop must not redirect; behind a proxy that terminates TLS, test $http_x_forwarded_proto instead of $scheme"
             (redirects_by_curl url)
         }
-        unreachable(redirects, place, why, url) "{redirects} to a place that cannot be reached: {place}: {why}"
-        => { "{place} has to answer, or the redirect has to name another place" (redirects_by_curl url) }
-        page(redirects, worst_ms) "{redirects} before the page, {worst_ms} ms in all"
-        => { "return 301 https://NAME$request_uri; straight to the last address, from each of the others" (PAGE_AGAIN) }
+        unreachable(redirects, place, why, url) "{redirects} to a URL that cannot be reached: {place}: {why}"
+        => { "make {place} answer, or redirect to another URL" (redirects_by_curl url) }
+        page(redirects, worst_ms) "{redirects} before the page, {worst_ms} ms in total"
+        => { "return 301 https://NAME$request_uri; to the final URL from every other one" (PAGE_AGAIN) }
     }
     RedirectToHttpsLate redirect_to_https_late "redirect-to-https-late"
-    "Each visit by http is redirected, because the server does not ask for https (RFC 6797)." {
+    "Each visit by http is redirected, since the server does not send Strict-Transport-Security (RFC 6797)." {
         no_field(url) "Visits by http are redirected to https each time: there is no Strict-Transport-Security"
         no_age(url) "Visits by http are redirected to https each time: Strict-Transport-Security has no max-age"
         short_age(age, url) "Visits by http are redirected to https again after {age} s, the max-age of Strict-Transport-Security"
         => {
-            "nginx and firstbyte, in the server of https: add_header Strict-Transport-Security \"max-age=31536000\" always;"
+            "nginx and firstbyte, in the https server: add_header Strict-Transport-Security \"max-age=31536000\" always;"
             "curl -sI {url} | grep -i strict-transport-security"
         }
     }
-    HeaderBloat header_bloat "header-bloat" "Heads of responses are large." {
-        server(bytes, usual, url) "The head of a response has {bytes} bytes; {usual} are usual"
+    HeaderBloat header_bloat "header-bloat" "Response headers are large." {
+        server(bytes, usual, url) "The response header has {bytes} bytes; {usual} are usual"
         => { "curl -s -o /dev/null -w '%{{size_header}}\\n' {url}" }
-        page(responses, least) "{responses} with a head of {least} bytes or more"
-        => { "add_header, Set-Cookie and Content-Security-Policy: shorter, and where they are needed alone" (PAGE_AGAIN) }
+        page(responses, least) "{responses} with a header of {least} bytes or more"
+        => { "shorten values of add_header, Set-Cookie and Content-Security-Policy, and send them only with pages that need them" (PAGE_AGAIN) }
     }
     HeadOfLine head_of_line "head-of-line" "A slow response delays others on its connection." {
-        server(later_ms, kind) "A small response takes {later_ms:.0} ms more while a {kind} one is in progress on its connection"
+        server(later_ms, kind) "A small response takes {later_ms:.0} ms more while a {kind} one is being sent on its connection"
         => {
-            "nginx: http2_chunk_size 8k; or spdy_chunk_size 8k;, and slow pages from a process of their own"
+            "nginx: http2_chunk_size 8k; or spdy_chunk_size 8k; serve slow pages from a separate process"
             "firstbyte: nothing to set, streams take turns by urgency"
         }
     }
-    TlsRecordSize tls_record_size "tls-record-size" "TLS records of the first bytes span several round trips." {
+    TlsRecordSize tls_record_size "tls-record-size" "The first TLS record of a response takes more than a round trip." {
         server(bytes)
-        "The first record of a response has {bytes} bytes, more than a first window: nothing of it can be read for a round trip"
-        => { "nginx: ssl_buffer_size 4k;" "firstbyte: nothing to set, the first records are small whatever ssl_buffer_size is" }
+        "The first record of a response has {bytes} bytes, more than the initial window: no byte of it can be read for a round trip"
+        => { "nginx: ssl_buffer_size 4k;" "firstbyte: nothing to set, the first records are always small" }
         capture(connections, bytes, took_ms)
-        "on {connections} the first records of data took a round trip to arrive, up to {bytes} bytes in {took_ms} ms: nothing of a record can be read before its end"
+        "On {connections}, the first data record took a round trip to arrive, up to {bytes} bytes in {took_ms} ms: no byte of a record can be read before its last"
         => {
             "nginx: ssl_buffer_size 4k;"
-            "firstbyte: ssl_buffer_size away from the configuration: records are small at first and grow"
+            "firstbyte: remove ssl_buffer_size, since records start small and grow"
             (SITE_AGAIN)
         }
     }
-    WriteSize write_size "write-size" "A response leaves in pieces far below the segment size." {
-        server(bytes, least, full) "A response of {bytes} bytes comes in {least} segments where {full} hold it"
+    WriteSize write_size "write-size" "A response is sent in segments far below the segment size." {
+        server(bytes, least, full) "A response of {bytes} bytes takes {least} segments; {full} would hold it"
         => {
             "nginx: larger buffers (output_buffers, proxy_buffer_size, gzip_buffers), sendfile on; tcp_nopush on;"
-            "firstbyte: nothing to set; an application that flushes after each line should not"
+            "firstbyte: nothing to set, but applications must not flush after each line"
         }
         capture(connections, segment, segments, bytes, needed)
-        "on {connections} data left in segments far below {segment} bytes with more at once behind them, up to {segments} in a row for {bytes} bytes, where {needed} would do"
+        "On {connections}, data was sent in segments far below {segment} bytes although more followed at once: up to {segments} in a row for {bytes} bytes; {needed} would hold them"
         => {
-            "nginx: postpone_output 1460; tcp_nopush on; and larger buffers of what the program writes"
+            "nginx: postpone_output 1460; tcp_nopush on; and larger write buffers in the application"
             "again: firstbyte doctor --pcap of a new capture"
         }
     }
-    SlowServer slow_server "slow-server" "The server takes long to make a response." {
-        server(took_ms, interval, timing, url) "The server takes {took_ms:.0} ms for a response ({interval}) beyond the round trip{timing}"
+    SlowServer slow_server "slow-server" "The server takes long to generate a response." {
+        server(took_ms, interval, timing, url) "The server takes {took_ms:.0} ms ({interval}) for a response, without the round trip{timing}"
         => {
-            "nginx: proxy_cache, fastcgi_cache and so on, with proxy_cache_background_update on and proxy_cache_use_stale updating"
-            "firstbyte: server_timing on; says what part of it is the application's"
-            "an application that flushes the page's head before it computes the rest: early bytes name scripts and styles"
+            "nginx: proxy_cache or fastcgi_cache, with proxy_cache_background_update on; and proxy_cache_use_stale updating;"
+            "firstbyte: server_timing on; shows the application's share"
+            "applications: flush the page's head before the rest is computed, so that browsers load scripts and styles early"
             "firstbyte bench --connections 1 --requests 20 {url}"
         }
-        page(requests, least_ms, worst_ms) "{requests} waited {least_ms} ms or longer for the server alone, up to {worst_ms} ms"
+        page(requests, least_ms, worst_ms) "{requests} waited {least_ms} ms or longer for the server itself, up to {worst_ms} ms"
         => {
-            "proxy_cache or fastcgi_cache for what may be kept, and Server-Timing from the program to see which part takes long"
+            "nginx: proxy_cache or fastcgi_cache for responses that may be stored"
+            "firstbyte: server_timing on; shows the application's share"
+            "applications: send Server-Timing, and flush the page's head before the rest is computed"
             (PAGE_AGAIN)
         }
     }
-    SlowDns slow_dns "slow-dns" "Looking the name up takes long." {
-        server(host, first_ms, least_ms) "Looking up {host} took {first_ms:.0} ms, and {least_ms:.0} ms at best"
+    SlowDns slow_dns "slow-dns" "The name lookup takes long." {
+        server(host, first_ms, least_ms) "The lookup of {host} took {first_ms:.0} ms, and {least_ms:.0} ms at best"
         => {
-            "a longer time to live of the name's records, fewer CNAMEs, name servers near visitors; see dig +trace"
-            "where each look-up is slow: the first server of /etc/resolv.conf does not answer (options timeout, attempts)"
+            "a longer TTL, fewer CNAMEs, name servers near visitors; see dig +trace"
+            "if every lookup is slow: the first server of /etc/resolv.conf may not answer (options timeout, attempts)"
         }
         page(lookups, least_ms, worst_ms) "{lookups} took {least_ms} ms or longer, up to {worst_ms} ms"
-        => { "fewer hosts a page, and addresses that live longer in the zone (TTL)" (PAGE_AGAIN) }
+        => { "fewer hosts per page, and a longer TTL in the zone" (PAGE_AGAIN) }
     }
     SlowConnect slow_connect "slow-connect" "Connecting takes longer than the network's round trip." {
         several_again(again, of)
@@ -306,24 +308,24 @@ codes! {
         one_again() "One connection took a second or more longer than a round trip: a SYN was lost, or not answered"
         all_late(late_ms, interval) "Connecting takes {late_ms:.0} ms ({interval}) longer than a round trip"
         => {
-            "nginx and firstbyte: listen ... backlog=4096; and net.core.somaxconn as much"
-            "nstat -az TcpExtListenOverflows TcpExtListenDrops on the server, twice: numbers that grow say that the backlog is full"
-            "a firewall or balancer that answers late or limits connections"
+            "nginx and firstbyte: listen ... backlog=4096; and net.core.somaxconn of the same size"
+            "nstat -az TcpExtListenOverflows TcpExtListenDrops on the server, twice: growing numbers mean a full backlog"
+            "check firewalls and balancers that answer late or limit connections"
         }
         capture(again, of, unanswered, lost_ms, worst_ms)
-        "{again} of {of} connections were opened at a second attempt or later, {unanswered} not at all: {lost_ms} ms each in the middle, at most {worst_ms} ms"
+        "{again} of {of} connections were opened at the second attempt or later, {unanswered} not at all: median {lost_ms} ms, at most {worst_ms} ms"
         => {
-            "a full queue of connections drops SYNs: net.core.somaxconn, net.ipv4.tcp_max_syn_backlog, and listen ... backlog=; see nstat TcpExtListenDrops"
-            "a filter or a lossy way drops them otherwise: capture at both ends and compare"
+            "a full backlog drops SYNs: net.core.somaxconn, net.ipv4.tcp_max_syn_backlog, and listen ... backlog=; see nstat TcpExtListenDrops"
+            "else a firewall or a lossy path drops them: compare captures of both ends"
         }
         page(connections, worst_ms) "{connections} took twice the least time or longer, up to {worst_ms} ms more"
-        => { "net.core.somaxconn, net.ipv4.tcp_max_syn_backlog and listen ... backlog=; a second more is a SYN that was lost" (PAGE_AGAIN) }
+        => { "net.core.somaxconn, net.ipv4.tcp_max_syn_backlog and listen ... backlog=; one more second is a lost SYN" (PAGE_AGAIN) }
     }
     KernelSettings kernel_settings "kernel-settings" "Settings of the kernel or of a network device affect the first byte." {
         noted(settings) "Settings of this machine: {settings}"
         => {}
         tried(setting, body, lost_ms, interval, other, command, caveat)
-        "With {setting} {body} takes {lost_ms:.0} ms ({interval}) longer than with {other}"
+        "With {setting}, {body} takes {lost_ms:.0} ms ({interval}) longer than with {other}"
         => { "{command}; {caveat}" }
     }
 }
@@ -334,14 +336,15 @@ const PAGE_AGAIN: &str =
 const SITE_AGAIN: &str = "again: firstbyte doctor https://NAME/";
 pub(super) const COMPRESS_NGINX: &str = "nginx (1.29.1 and later): ssl_certificate_compression on;";
 pub(super) const COMPRESS_OURS: &str = "firstbyte: ssl_certificate_compression on;";
-pub(super) const SMALLER_CHAIN: &str = "a certificate with an ECDSA key, fewer names in it, and an authority with a shorter chain need fewer bytes";
+pub(super) const SMALLER_CHAIN: &str =
+    "smaller certificates: an ECDSA key, fewer names, an authority with a shorter chain";
 pub(super) const UPGRADE_SPDY: &str =
     "nginx: upgrade to 1.7.8 or later, which sends the last frame of a SPDY response at once";
 
 /// Fixes of `poor-caching`, by fault.
 pub(super) const STORE: &str =
-    "static files need no no-store; nginx and firstbyte: etag on; and expires 1h;";
-pub(super) const REVALIDATE: &str = "applications: answer If-None-Match and If-Modified-Since by 304, as nginx and firstbyte do for files";
+    "remove no-store from static files; nginx and firstbyte: etag on; expires 1h;";
+pub(super) const REVALIDATE: &str = "applications: answer If-None-Match and If-Modified-Since with 304, as nginx and firstbyte do for files";
 pub(super) const KEEP_LONG: &str = "nginx and firstbyte, for names with a hash: add_header Cache-Control \"public, max-age=31536000, immutable\";";
 pub(super) const EXPIRE: &str = "nginx and firstbyte: expires 1h;";
 

@@ -76,7 +76,7 @@ impl Docroot {
         }
         if self.written.len() >= FILES_MAX {
             return Err(Failure::other(
-                "no more files are written for one examination",
+                "the limit of files for one examination is reached",
             ));
         }
         let failed = |error: std::io::Error| {

@@ -27,14 +27,14 @@ impl Failure {
             most => format!("{least} to {most} bytes"),
         };
         Self::Other(format!(
-            "no body of {sizes} is known: name some with --url, or a directory with --docroot"
+            "no body of {sizes} is known: add --url or --docroot"
         ))
     }
 
     /// The failure of a check by time for lack of a longer round trip.
     pub(super) fn short_round_trip(round_trip_ms: f64) -> Self {
         Self::Other(format!(
-            "a round trip of {round_trip_ms:.1} ms is too short to be counted by time"
+            "a round trip of {round_trip_ms:.1} ms is too short to count round trips by time"
         ))
     }
 
@@ -55,9 +55,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Interrupted => out.write_str("interrupted"),
-            Self::BudgetSpent => {
-                out.write_str("as many requests were sent as --max-requests allows")
-            }
+            Self::BudgetSpent => out.write_str("the limit of --max-requests is reached"),
             Self::Fetch(why) | Self::Other(why) => out.write_str(why),
         }
     }

@@ -32,7 +32,7 @@ pub fn examine(
     let mut diagnosis = Diagnosis::new(&plan.url.to_string(), &name);
     let status = examination.first.response.status;
     if status >= 400 {
-        let note = format!("the page's status is {status}: what was found is of an error page");
+        let note = format!("the page's status is {status}: findings are about an error page");
         examination.notes.push(note);
     }
     for (done, check) in CHECKS.iter().enumerate() {
@@ -51,7 +51,7 @@ pub fn examine(
                 break;
             }
             Err(failure) => {
-                let note = format!("{} was not judged: {failure}", check.name);
+                let note = format!("{} was not analyzed: {failure}", check.name);
                 examination.cannot_judge(check.name, note);
             }
         }

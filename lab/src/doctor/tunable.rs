@@ -77,7 +77,7 @@ pub trait Tuner: Sync {
     fn set(&self, tunable: Tunable, value: &str) -> Result<(), String>;
 
     /// Prints a sentence for the user at once: the report may never come.
-    fn tell(&self, sentence: &str);
+    fn notify(&self, sentence: &str);
 }
 
 /// A setting that gets its own value back when this is dropped, also when a panic or an interruption ends its trial.
@@ -91,7 +91,7 @@ impl<'a> Changed<'a> {
     /// Prints the command that restores the setting, for the case that this process is killed.
     pub(super) fn begin(tuner: &'a dyn Tuner, tunable: Tunable, own: &'a str) -> Self {
         if let Some(name) = tunable.sysctl() {
-            tuner.tell(&format!(
+            tuner.notify(&format!(
                 "--try changes {name}, which is {own}, and restores it; if this process is killed: {}",
                 tunable.command(own)
             ));
@@ -112,8 +112,8 @@ impl Drop for Changed<'_> {
     fn drop(&mut self) {
         if let Err(why) = self.set(self.own) {
             let (name, command) = (self.tunable.name(), self.tunable.command(self.own));
-            self.tuner.tell(&format!(
-                "{name} is not restored: {why}; to do so: {command}"
+            self.tuner.notify(&format!(
+                "{name} is not restored: {why}; restore it by: {command}"
             ));
         }
     }
@@ -159,7 +159,7 @@ pub(super) mod tests {
             Ok(())
         }
 
-        fn tell(&self, sentence: &str) {
+        fn notify(&self, sentence: &str) {
             self.state().told.push(sentence.to_owned());
         }
     }

@@ -78,7 +78,7 @@ fn comparisons(metric: &Metric) -> Vec<Vec<String>> {
             let mut row = vec![
                 values.arm.clone(),
                 statistic.name().to_owned(),
-                shown(metric, values, statistic),
+                figure(metric, values, statistic),
             ];
             let found = metric
                 .comparison(&values.arm, statistic)
@@ -97,7 +97,7 @@ fn comparisons(metric: &Metric) -> Vec<Vec<String>> {
     rows
 }
 
-fn shown(metric: &Metric, values: &Values, statistic: Statistic) -> String {
+fn figure(metric: &Metric, values: &Values, statistic: Statistic) -> String {
     let found = values.of(statistic);
     found.map_or_else(|| "-".to_owned(), |found| value(metric.metric, found))
 }

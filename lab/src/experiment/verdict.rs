@@ -4,7 +4,7 @@
 
 use super::report::{Arm, Comparison, Metric, Outcome, Report, ShareTest, State, Verdict, Wait};
 use super::statistic::Statistic;
-use super::words::{change, count, counted, days, joined, label, percent, range, value};
+use super::words::{change, count, days, joined, label, percent, quantity, range, value};
 use crate::time::{length, readable};
 
 /// Returns the verdict of a report, which has everything else, with the expected waits.
@@ -96,7 +96,7 @@ fn excluded(report: &Report, metric: &Metric) -> Vec<String> {
         ),
     ];
     let seen = all.into_iter().filter(|(users, ..)| *users > 0);
-    seen.map(|(users, verb, rest)| format!("{} {verb} {rest}.", counted(users, "user")))
+    seen.map(|(users, verb, rest)| format!("{} {verb} {rest}.", quantity(users, "user")))
         .collect()
 }
 
@@ -197,7 +197,7 @@ fn too_few(report: &Report, metric: &Metric) -> Vec<String> {
     if let Some(rate) = rate.filter(|_| report.state != State::Ended) {
         sentences.push(format!(
             "{} enter in a day so far. Look again tomorrow.",
-            counted(rate.round() as u64, "user")
+            quantity(rate.round() as u64, "user")
         ));
     }
     sentences
@@ -233,7 +233,7 @@ fn present(report: &Report, waits: &[Wait]) -> (Outcome, Vec<String>) {
 
 /// First sentence of A/A tests.
 fn begin(report: &Report, outcome: Outcome) -> Vec<String> {
-    let users = counted(report.primary().map_or(0, finished), "user");
+    let users = quantity(report.primary().map_or(0, finished), "user");
     match outcome {
         Outcome::AaPassed => vec![format!(
             "A/A test passed: {users} in arms of the same effect, and no figure differs."
@@ -277,7 +277,7 @@ fn arms(report: &Report, metric: &Metric) -> Vec<String> {
 /// Sentence about the arms without sentences.
 fn further(report: &Report) -> Option<String> {
     let more = report.arms.len().saturating_sub(1 + ARMS_MAX);
-    (more > 0).then(|| format!("The table has {}.", counted(more as u64, "more arm")))
+    (more > 0).then(|| format!("The table has {}.", quantity(more as u64, "more arm")))
 }
 
 /// Sentences of a passed A/A test: it shows no more than these ranges do.
@@ -376,7 +376,7 @@ fn others(report: &Report) -> Vec<String> {
         sentences.truncate(OTHERS_MAX);
         sentences.push(format!(
             "The table has {}.",
-            counted(more as u64, "further difference")
+            quantity(more as u64, "further difference")
         ));
     }
     sentences
@@ -420,7 +420,7 @@ fn decided(report: &Report, open: &[&str]) -> String {
     let arms = match (report.arms.len(), arms.len()) {
         (0..=2, _) => String::new(),
         (_, 0..=ARMS_MAX) => format!(" in {}", joined(&arms)),
-        (_, more) => format!(" in {}", counted(more as u64, "arm")),
+        (_, more) => format!(" in {}", quantity(more as u64, "arm")),
     };
     format!("The differences named above are sure; the mean {name} is not decided{arms}.")
 }
@@ -439,7 +439,7 @@ fn about_wait(report: &Report, wait: &Wait) -> String {
     if !wait.more_users_per_arm.is_finite() {
         return format!("A change of {effect}{arm} is too small to be found.");
     }
-    let users = counted(wait.more_users_per_arm.ceil().min(1e15) as u64, "more user");
+    let users = quantity(wait.more_users_per_arm.ceil().min(1e15) as u64, "more user");
     match wait.more_days {
         None => format!("To find a change of {effect}{arm}, each arm needs {users}."),
         Some(more) => format!(

@@ -1,7 +1,7 @@
 //! Warnings of a report: reasons for care, none of which stops a verdict.
 
 use super::report::{Arm, Report, ShareTest, State};
-use super::words::{count, counted, label, percent};
+use super::words::{count, label, percent, quantity};
 use crate::time::readable;
 
 /// Returns the warnings of a report.
@@ -18,7 +18,7 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
         found.push(format!(
             "{} had visits in several arms and do not count. Users that change their arm point to servers with different keys, or \
              to a user key that several people share.",
-            counted(report.uncounted.mixed, "user")
+            quantity(report.uncounted.mixed, "user")
         ));
     }
     let measured: u64 = report
@@ -27,7 +27,7 @@ pub(super) fn warnings(report: &Report) -> Vec<String> {
     if report.uncounted.unmeasured > measured / 10 {
         found.push(format!(
             "{} finished without a value of the primary metric.",
-            counted(report.uncounted.unmeasured, "user")
+            quantity(report.uncounted.unmeasured, "user")
         ));
     }
     // The verdict tests the primary metric.

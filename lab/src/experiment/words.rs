@@ -18,7 +18,7 @@ pub(super) fn count(number: u64) -> String {
 }
 
 /// Writes a number of things: `1 user`, `12,345 users`.
-pub(super) fn counted(number: u64, name: &str) -> String {
+pub(super) fn quantity(number: u64, name: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {name}{plural}", count(number))
 }
@@ -142,7 +142,7 @@ mod tests {
             ["0", "999", "1,000", "1,234,567"]
         );
         assert_eq!(
-            [counted(1, "user"), counted(2, "user")],
+            [quantity(1, "user"), quantity(2, "user")],
             ["1 user", "2 users"]
         );
         let all = [

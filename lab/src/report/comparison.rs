@@ -75,18 +75,22 @@ const FIGURES: [(&str, bool, Of); 4] = [
 
 /// Compares two servers that took turns in blocks; the last block may lack one of them.
 pub(super) fn of_turns(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    judged(first, second, of_blocks)
+    compare_figures(first, second, of_blocks)
 }
 
 /// Compares two servers of different reports.
 pub(super) fn of_reports(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
-    judged(first, second, of_runs)
+    compare_figures(first, second, of_runs)
 }
 
 type Method = fn(&ServerReport, &ServerReport) -> Vec<ComparisonReport>;
 
 /// Compares two servers by a method for several runs, if they had several and answered alike.
-fn judged(first: &ServerReport, second: &ServerReport, method: Method) -> Vec<ComparisonReport> {
+fn compare_figures(
+    first: &ServerReport,
+    second: &ServerReport,
+    method: Method,
+) -> Vec<ComparisonReport> {
     let mut figures = match first.blocks.len().min(second.blocks.len()) {
         1 => of_single_runs(first, second),
         _ => method(first, second),

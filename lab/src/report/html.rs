@@ -12,7 +12,7 @@ use super::document::document;
 use super::escape::escaped;
 use super::format::Report;
 use super::server::{Figure, ServerReport, TimesReport};
-use super::table::counted;
+use super::table::list_counts;
 use super::text;
 
 /// The whole page.
@@ -30,10 +30,7 @@ pub fn render(report: &Report) -> String {
     }
     paragraph(&mut out, &text::settings(&report.settings));
     if report.interrupted {
-        paragraph(
-            &mut out,
-            "Ended before its end; this is what was measured until then.",
-        );
+        paragraph(&mut out, "Interrupted; these are the results so far.");
     }
     if !report.comparison.is_empty() {
         out.push_str("<section>\n<h2>Verdict</h2>\n<ul>\n");
@@ -192,7 +189,7 @@ fn one(out: &mut String, server: &ServerReport) {
             "{} responses in {:.3} s ({}); {} bytes of bodies, {} received, {} sent.",
             server.done,
             server.elapsed_s,
-            counted(&server.statuses),
+            list_counts(&server.statuses),
             server.traffic.body_bytes,
             server.traffic.received_bytes,
             server.traffic.sent_bytes
@@ -201,7 +198,11 @@ fn one(out: &mut String, server: &ServerReport) {
     if !server.errors.is_empty() {
         paragraph(
             out,
-            &format!("Failed: {} ({}).", server.failed(), counted(&server.errors)),
+            &format!(
+                "Failed: {} ({}).",
+                server.failed(),
+                list_counts(&server.errors)
+            ),
         );
     }
     if let Some(times) = server.main_times() {

@@ -226,8 +226,8 @@ impl ServerReport {
             sent_rate: is_open.then(|| all.sent as f64 * 1e9 / all.steady_ns as f64),
             busiest_thread: all.busiest_thread,
             done: all.done,
-            statuses: counted(&all, |status| format!("{}xx", (status / 100).min(9))),
-            status_codes: counted(&all, |status| status.to_string()),
+            statuses: counts_by_name(&all, |status| format!("{}xx", (status / 100).min(9))),
+            status_codes: counts_by_name(&all, |status| status.to_string()),
             errors: all.errors.clone(),
             excluded: excluded(&all),
             times: times.collect(),
@@ -284,7 +284,7 @@ impl Block {
 }
 
 /// Responses by a name of their status.
-fn counted(all: &LoadResult, name: impl Fn(u16) -> String) -> BTreeMap<String, u64> {
+fn counts_by_name(all: &LoadResult, name: impl Fn(u16) -> String) -> BTreeMap<String, u64> {
     let mut found = BTreeMap::new();
     for (status, times) in all.statuses.iter() {
         *found.entry(name(status)).or_default() += times;

@@ -104,7 +104,7 @@ pub fn push_lines(width: usize, start: &str, next: &str, text: &str, out: &mut S
 const TITLE: usize = 14;
 
 /// `2xx: 12, 4xx: 3`.
-pub(super) fn counted(counts: &BTreeMap<String, u64>) -> String {
+pub(super) fn list_counts(counts: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = counts
         .iter()
         .map(|(what, n)| format!("{what}: {n}"))

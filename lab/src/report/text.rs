@@ -7,14 +7,14 @@ use super::comparison::ComparisonReport;
 use super::conditions::Conditions;
 use super::format::{Report, Settings};
 use super::server::{Figure, ServerReport};
-use super::table::{counted, push_entry, push_rows, push_wrapped};
+use super::table::{list_counts, push_entry, push_rows, push_wrapped};
 
 /// The whole report.
 #[must_use]
 pub fn render(report: &Report) -> String {
     let mut out = String::new();
     if report.interrupted {
-        out.push_str("Ended before its end; this is what was measured until then.\n");
+        out.push_str("Interrupted; these are the results so far.\n");
     }
     warnings(&mut out, report);
     paragraph(&mut out, &settings(&report.settings));
@@ -118,10 +118,10 @@ fn one(out: &mut String, server: &ServerReport, conditions: &Conditions) {
     let responses = format!("{} in {:.3} s", server.done, server.elapsed_s);
     push_entry("responses", &responses, out);
     if !server.statuses.is_empty() {
-        push_entry("statuses", &counted(&server.statuses), out);
+        push_entry("statuses", &list_counts(&server.statuses), out);
     }
     if !server.errors.is_empty() {
-        let failed = format!("{} ({})", server.failed(), counted(&server.errors));
+        let failed = format!("{} ({})", server.failed(), list_counts(&server.errors));
         push_entry("FAILED", &failed, out);
     }
     push_rows(&times(server, conditions), "  ", out);
@@ -247,7 +247,9 @@ fn about_intervals(server: &ServerReport) -> Option<String> {
     };
     shown().next()?;
     let mut text = match server.blocks.len() {
-        0 | 1 => "95 %: of this run alone; --blocks 10 measures how runs differ".to_owned(),
+        0 | 1 => {
+            "95 %: of this run alone; --blocks 10 measures differences between runs".to_owned()
+        }
         runs => format!("95 %: from the differences between {runs} runs"),
     };
     if shown().any(|figure| figure.low.is_none() || figure.high.is_none()) {
@@ -324,10 +326,7 @@ pub fn compared(figures: &[ComparisonReport], first: &Report, second: &Report) -
     warnings(&mut out, second);
     let differing = differences(first, second).join("; ");
     if !differing.is_empty() {
-        paragraph(
-            &mut out,
-            &format!("They were not measured alike: {differing}"),
-        );
+        paragraph(&mut out, &format!("Conditions differ: {differing}"));
     }
     out
 }
@@ -441,10 +440,7 @@ mod tests {
         let rate = "https://localhost:8443/a (A): responses a second: -50.00 % (-50.00 % to -50.00 %), n=20:";
         assert!(text.starts_with(rate), "{text}");
         assert!(text.contains("localhost:8443/a (A) is better"), "{text}");
-        assert!(
-            text.contains("They were not measured alike: kernel:"),
-            "{text}"
-        );
+        assert!(text.contains("Conditions differ: kernel:"), "{text}");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 
 use super::comparison::answered_alike;
 use super::server::ServerReport;
-use super::table::counted;
+use super::table::list_counts;
 use crate::load::{Job, Measured};
 
 /// All warnings but those of an emulated link.
@@ -26,7 +26,7 @@ pub(super) fn of(job: &Job, measured: &Measured, servers: &[ServerReport]) -> Ve
         && !answered_alike(first, second)
     {
         all.push(format!(
-            "{} and {} answered with other statuses ({}; {}): their figures are those of different work",
+            "{} and {} answered with different statuses ({}; {}): their figures cannot be compared",
             first.name,
             second.name,
             statuses(first),
@@ -41,7 +41,7 @@ fn rate(server: &ServerReport, asked: Option<f64>) -> Option<String> {
     let (asked, sent) = (asked?, server.sent_rate?);
     let name = &server.name;
     (sent < asked * REACHED_LEAST).then(|| {
-        format!("{name}: {asked} requests a second were to be sent, and {sent:.0} were: the rate was not reached")
+        format!("{name}: the rate was not reached: {sent:.0} requests a second were sent instead of {asked}")
     })
 }
 
@@ -63,7 +63,7 @@ fn errors(server: &ServerReport) -> Option<String> {
     let name = &server.name;
     all.then(|| {
         format!(
-            "{name}: every response was an error ({}): the figures are those of errors",
+            "{name}: every response was an error ({}): the figures are of errors only",
             statuses(server)
         )
     })
@@ -71,7 +71,7 @@ fn errors(server: &ServerReport) -> Option<String> {
 
 /// `404: 12, 500: 3`.
 fn statuses(server: &ServerReport) -> String {
-    counted(&server.status_codes)
+    list_counts(&server.status_codes)
 }
 
 /// The share of the time from which on a processor is busy all the time.

@@ -95,7 +95,7 @@ fn carried(addresses: &[SocketAddr]) -> Result<usize, String> {
     // An address belongs to this machine when a socket can have it.
     let is_own = |address: &SocketAddr| UdpSocket::bind((address.ip(), 0)).is_ok();
     if !addresses.iter().any(is_own) {
-        return Err("the target is not this machine's".to_owned());
+        return Err("the target is not on this machine".to_owned());
     }
     let answers = |address: &SocketAddr| TcpStream::connect_timeout(address, TRIED_FOR).is_ok();
     addresses
@@ -122,7 +122,7 @@ impl<'a> Links<'a> {
         })
     }
 
-    fn held(&self, hold: Duration) -> Result<Arc<Link>, Failure> {
+    fn link_with_hold(&self, hold: Duration) -> Result<Arc<Link>, Failure> {
         let mut all = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(link) = all.get(&hold) {
             return Ok(Arc::clone(link));
@@ -173,7 +173,7 @@ impl Network for Links<'_> {
             NetworkPath::Direct => Unchanged::default().run(network_path, task)?,
             NetworkPath::Delayed(None) => self.free.in_client(|| task(&OnTime(self.free))),
             NetworkPath::Delayed(Some(hold)) => {
-                let link = self.held(hold)?;
+                let link = self.link_with_hold(hold)?;
                 link.in_client(|| task(&OnTime(&link)));
             }
         }

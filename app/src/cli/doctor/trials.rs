@@ -31,7 +31,7 @@ impl<'a> Trials<'a> {
             SocketAddr::from_abstract_name(LOCK).and_then(|name| UnixListener::bind_addr(&name));
         let alone = alone.map_err(|error| match error.kind() {
             io::ErrorKind::AddrInUse => {
-                "another firstbyte doctor --try changes settings of this kernel now".to_owned()
+                "another firstbyte doctor --try is changing settings of this kernel".to_owned()
             }
             _ => format!("--try: {}", os_error(&error)),
         })?;
@@ -64,7 +64,7 @@ impl Tuner for Trials<'_> {
         set.map_err(|error| os_error(&error))
     }
 
-    fn tell(&self, sentence: &str) {
+    fn notify(&self, sentence: &str) {
         // Progress is on the same line of a terminal.
         let _ = writeln!(io::stderr(), "\rfirstbyte {NAME}: {sentence}");
     }

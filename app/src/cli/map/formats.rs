@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use conf::{Item, Origin, parse};
-use lab::map::log::{Field, Format, Input, LineFormat, named, names};
+use lab::map::log::{Field, Format, Input, LineFormat, format_named, names};
 
 use super::access_logs::AccessLogs;
 use crate::cli::output::fail;
@@ -76,7 +76,7 @@ fn of_log(
 /// The format of `--format`.
 fn of_option(text: &str, conf: Option<&AccessLogs>, client: &Field) -> Result<LineFormat, String> {
     let of_conf = conf.and_then(|conf| conf.format(text));
-    if of_conf.is_some() || named(text, client).is_some() {
+    if of_conf.is_some() || format_named(text, client).is_some() {
         return compiled(text, of_conf, client);
     }
     let wrong = |why: String| format!("--format: {why}");
@@ -98,9 +98,8 @@ fn of_option(text: &str, conf: Option<&AccessLogs>, client: &Field) -> Result<Li
 fn compiled(name: &str, format: Option<&Format>, client: &Field) -> Result<LineFormat, String> {
     match format {
         Some(format) => LineFormat::compile(name, format, client),
-        None => {
-            named(name, client).unwrap_or_else(|| Err(format!("unknown log format \"{name}\"")))
-        }
+        None => format_named(name, client)
+            .unwrap_or_else(|| Err(format!("unknown log format \"{name}\""))),
     }
 }
 

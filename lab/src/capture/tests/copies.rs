@@ -75,7 +75,7 @@ fn copies_at_other_interfaces_and_vlans_are_left_out() {
         ] {
             let left_out = (heads.len() - 1) * packets.len();
             let note = format!(
-                "{left_out} packets are copies, captured at another interface or VLAN: each connection is judged at one"
+                "{left_out} packets are copies, captured at another interface or VLAN: each connection is analyzed at one of them"
             );
             has_the_stall(link, &at_each(&packets, &heads), &[&note]);
         }
@@ -87,7 +87,7 @@ fn copies_at_other_interfaces_and_vlans_are_left_out() {
 fn copies_at_one_interface_are_left_out_while_they_are_copies() {
     let script = script();
     let note = format!(
-        "{0} packets are copies: each is judged once",
+        "{0} packets are copies: each is analyzed once",
         script.packets.len()
     );
     let again = |identification: u16, after_ns: u64| {
@@ -185,7 +185,7 @@ fn connections_on_both_sides_of_a_nat_are_judged_once() {
         packets.push((at + 20, translated));
     }
     packets.sort_by_key(|(at, _)| *at);
-    let note = "1 connections were captured on both sides of a NAT: each is judged once";
+    let note = "1 connections were captured on both sides of a NAT: each is analyzed once";
     has_the_stall(LINK_RAW, &packets, &[note]);
 }
 

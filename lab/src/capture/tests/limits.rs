@@ -46,7 +46,7 @@ fn segments_are_bounded() {
     assert_eq!(past.flows[0].segments.len(), 4);
     assert_eq!(
         past.notes,
-        ["the first 4 packets were read: there are more than 4 of TCP"]
+        ["only the first 4 packets were read: the capture has more than 4 TCP packets"]
     );
 }
 
@@ -70,7 +70,7 @@ fn contents_are_bounded() {
         past.data(CLIENT, &[b'x'; 60]);
         past.data(SERVER, &[b'x'; 41]);
         let capture = within(&past.packets, limits);
-        assert!(capture.notes[0].starts_with("of 1 packets the contents were not kept"));
+        assert!(capture.notes[0].starts_with("contents of 1 packets were not kept"));
         // The segment itself counts.
         assert_eq!(capture.flows[0].segments.len(), 5);
         assert_eq!(capture.flows[0].from_server.bytes, b"");

@@ -57,10 +57,10 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
             Err(failure) => return Err(failure),
         }
     }
-    Ok(judged(x, all, &spoken))
+    Ok(analyze(x, all, &spoken))
 }
 
-fn judged(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<Finding> {
+fn analyze(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<Finding> {
     // One minimum of all: a kind whose every sample waited a little must not look shorter in round trips.
     let least_ms = all.iter().map(|series| series.round_trip_ms);
     let round_trip_ms = least_ms.fold(f64::INFINITY, f64::min);

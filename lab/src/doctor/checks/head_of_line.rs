@@ -42,7 +42,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         })??;
         let figures = Figures::of(&samples, kind, other, round_trip_ms);
         let figures =
-            figures.ok_or_else(|| Failure::other("too few samples of two responses at a time"))?;
+            figures.ok_or_else(|| Failure::other("too few samples of concurrent responses"))?;
         x.measure(&format!("later_beside_{kind}_ms"), estimate(&figures.later));
         findings.extend(judge(&figures));
     }

@@ -122,13 +122,14 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
         .initial_window
         .filter(|segments| *segments < USUAL_WINDOW);
     if figures.slow_start_after_idle == Some(true) {
-        let what = "connections that were idle begin again with a first window (tcp_slow_start_after_idle = 1)";
+        let what =
+            "idle connections restart with the initial window (tcp_slow_start_after_idle = 1)";
         let fix = Tunable::SlowStartAfterIdle.command("0");
         said.push((what.to_owned(), fix));
     }
     if figures.autocorking == Some(true) {
         let what = "small writes wait for packets in the device's queue (tcp_autocorking = 1)";
-        let fix = Tunable::Autocorking.command("0") + ", where pieces of a response leave late";
+        let fix = Tunable::Autocorking.command("0") + ", if pieces of a response are sent late";
         said.push((what.to_owned(), fix));
     }
     if let Some(window) = window {
@@ -140,7 +141,7 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
     }
     let can_be_tried = !said.is_empty();
     if let Some(backlog) = figures.backlog_max.filter(|most| *most < BACKLOG_MIN) {
-        let what = format!("no more than {backlog} connections wait to be accepted (somaxconn)");
+        let what = format!("at most {backlog} connections can wait to be accepted (somaxconn)");
         said.push((what, "sysctl -w net.core.somaxconn=4096".to_owned()));
     }
     if said.is_empty() {
@@ -152,9 +153,7 @@ pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
     let mut found = found.fix_first(fixes);
     if can_be_tried {
         let command = plan.command();
-        found = found.fix(format!(
-            "as root: {command} --try measures what they change"
-        ));
+        found = found.fix(format!("as root: {command} --try measures their effect"));
     }
     Some(found)
 }

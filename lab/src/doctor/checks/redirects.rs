@@ -34,7 +34,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if let Some(last) = figures.hops.last().filter(|_| is_redirect) {
         // What follows looks at what was asked for, which is no page.
         let note = format!(
-            "the target is a redirect, and was examined as one; the page is {}",
+            "the target is a redirect and was examined as such; the page is {}",
             last.to
         );
         x.notes.push(note);

@@ -248,7 +248,9 @@ mod tests {
         };
         let found = judged(12, 12 - MISSES_MIN);
         assert!(
-            found.title.contains("9 times of 12, as where"),
+            found
+                .title
+                .contains("9 of 12 TLS 1.2 sessions were resumed, as with"),
             "{}",
             found.title
         );

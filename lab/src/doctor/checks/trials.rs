@@ -75,18 +75,18 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 /// The site has no body.
 fn body(x: &mut Examination<'_>) -> Result<Picked, Failure> {
     if !x.plan.more.is_empty() {
-        if let Some(body) = named(&x.site()?, &x.plan.more) {
+        if let Some(body) = largest_of(&x.site()?, &x.plan.more) {
             return Ok(body);
         }
-        let note = "--try: no URL of --url was answered by 200 with a body, another one was used";
+        let note = "--try: no --url has a 200 response with a body, so another body was used";
         x.notes.push(note.to_owned());
     }
     let body = pick::large(x, 1..=BODY_MAX_BYTES, BODY_BYTES)?;
-    body.ok_or_else(|| Failure::other("no body of the site is known"))
+    body.ok_or_else(|| Failure::other("the site has no known body"))
 }
 
 /// The largest body of some URLs.
-fn named(site: &[Body], urls: &[Url]) -> Option<Picked> {
+fn largest_of(site: &[Body], urls: &[Url]) -> Option<Picked> {
     let named = site.iter();
     let named = named.filter(|body| body.bytes > 0 && urls.contains(&body.url));
     let largest = named.max_by_key(|body| body.bytes)?;
@@ -238,7 +238,9 @@ impl Times {
         let tried = format!("tried {name} = {}, which is {}", trial.other, trial.own);
         let (Some(comparison), Some(lost)) = (self.comparison(), self.lost_ms()) else {
             let pairs = self.pairs.len();
-            return format!("{tried}: no verdict, {pairs} blocks of {BLOCKS} could be measured");
+            return format!(
+                "{tried}: no verdict, only {pairs} of {BLOCKS} blocks could be measured"
+            );
         };
         let verdict = match (comparison.differs, lost.value > 0.0) {
             (false, _) => "no difference seen",
@@ -288,18 +290,18 @@ fn in_words(body: &Picked) -> String {
 
 /// How bad it is that the alternative was better over a link without loss, and what is to be known of the command that sets it.
 fn weight(trial: &Trial) -> (Severity, &'static str) {
-    let at_start = "the same where the system sets it at its start";
+    let at_start = "set it at system start, too";
     match trial.tunable {
         Tunable::InitialWindow if trial.other == USUAL_WINDOW.to_string() => {
             (Severity::Bad, at_start)
         }
         Tunable::InitialWindow => (
             Severity::Note,
-            "RFC 6928 has ten, and by more a visitor behind a narrow link may lose packets",
+            "RFC 6928 recommends ten; with more, visitors behind slow links may lose packets",
         ),
         Tunable::CongestionControl => (
             Severity::Note,
-            "the emulated link loses nothing: measure it where visitors' networks do",
+            "the emulated link loses no packets: measure it on visitors' networks",
         ),
         Tunable::SlowStartAfterIdle | Tunable::Autocorking | Tunable::SegmentationOffload => {
             (Severity::Warn, at_start)
@@ -400,16 +402,16 @@ mod tests {
             body("empty", 0),
         ];
         let url = |path: &str| body(path, 0).url;
-        let largest = named(&site, &[url("a"), url("b"), url("empty")]);
+        let largest = largest_of(&site, &[url("a"), url("b"), url("empty")]);
         assert_eq!(largest, Some(picked("http://h/b", BODY_MAX_BYTES + 1)));
-        assert_eq!(named(&site, &[url("empty"), url("missing")]), None);
+        assert_eq!(largest_of(&site, &[url("empty"), url("missing")]), None);
     }
 
     #[test]
     fn findings_and_sentences_name_the_body() {
         let one = trial(Tunable::InitialWindow, "10", "20");
         let found = found(&one, &SLOWER).expect("it is better");
-        let title = "With initcwnd = 10 http://h/ (100000 bytes) takes 100 ms (";
+        let title = "With initcwnd = 10, http://h/ (100000 bytes) takes 100 ms (";
         assert!(found.title.starts_with(title), "{}", found.title);
         assert_eq!(found.evidence["url"], "http://h/");
         assert_eq!(found.evidence["bytes"], 100_000);
@@ -465,7 +467,7 @@ mod tests {
         };
         let begin = "tried tcp_autocorking = 0, which is 1: ";
         let few = of(&SLOWER[..2]);
-        assert!(few.starts_with(begin) && few.contains("no verdict, 2 blocks"));
+        assert!(few.starts_with(begin) && few.contains("no verdict, only 2 of 6 blocks"));
         assert!(
             of(&SLOWER).contains("faster, -100.0 ms (-10")
                 && of(&SLOWER).ends_with("n = 6), with http://h/a (7 bytes)"),

@@ -25,9 +25,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         json!({"counted": figures.segments(), "full": figures.full_segments()}),
     );
     if figures.samples.len() < SAMPLES {
-        return Err(Failure::other(
-            "too few samples of the segments of a response",
-        ));
+        return Err(Failure::other("too few samples of segments"));
     }
     Ok(x.with_command(judge(Facts::Server(&figures))))
 }

@@ -9,7 +9,7 @@ use crate::doctor::judge::{Case, rounded};
 use crate::page::{Resource, origin};
 
 pub(in crate::doctor) fn lookups(page: &Page<'_>) -> Vec<Case> {
-    let cases = page.asked().filter_map(|(_, one)| {
+    let cases = page.requested().filter_map(|(_, one)| {
         let dns_ms = one.phases.dns_ms?;
         let figures = json!({"dns_ms": rounded(dns_ms), "host": host(&one.url)});
         Some(page.case(one, dns_ms, 0.0, figures))
@@ -32,7 +32,7 @@ fn beyond_a_round_trip(
     phase_ms: fn(&Resource) -> Option<f64>,
     names: (&str, &str),
 ) -> Vec<Case> {
-    let all = page.asked().filter_map(|(_, one)| {
+    let all = page.requested().filter_map(|(_, one)| {
         let (took_ms, trip_ms) = (phase_ms(one)?, page.round_trip_ms(one)?);
         let figures = json!({names.0: rounded(took_ms), names.1: rounded(trip_ms)});
         Some(page.case(one, took_ms - trip_ms, trip_ms, figures))
@@ -43,7 +43,7 @@ fn beyond_a_round_trip(
 /// Servers that answer by HTTP/1, by the number of their requests. The cost is the longest time in a queue.
 pub(in crate::doctor) fn of_http1(page: &Page<'_>) -> Vec<Case> {
     let mut origins: BTreeMap<&str, Vec<&Resource>> = BTreeMap::new();
-    for (_, one) in page.asked() {
+    for (_, one) in page.requested() {
         let is_old = one.protocol.to_ascii_lowercase().starts_with("http/1");
         if is_old && one.url.starts_with("https://") {
             origins.entry(origin(&one.url)).or_default().push(one);
@@ -67,7 +67,7 @@ pub(in crate::doctor) fn reopened(page: &Page<'_>) -> Vec<Case> {
         words.any(|word| word.trim().eq_ignore_ascii_case("close"))
     };
     let mut last: BTreeMap<&str, &Resource> = BTreeMap::new();
-    let cases = page.asked().filter_map(|(_, one)| {
+    let cases = page.requested().filter_map(|(_, one)| {
         let phases = &one.phases;
         let opened_ms = phases.connect_ms.unwrap_or_default() + phases.tls_ms.unwrap_or_default();
         let before = last.insert(origin(&one.url), one)?;

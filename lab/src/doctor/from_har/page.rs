@@ -25,7 +25,7 @@ impl<'v> Page<'v> {
     }
 
     /// The resources that were asked for and answered, with their places.
-    pub(in crate::doctor) fn asked(&self) -> impl Iterator<Item = (usize, &'v Resource)> {
+    pub(in crate::doctor) fn requested(&self) -> impl Iterator<Item = (usize, &'v Resource)> {
         let all = self.visit.resources.iter().enumerate();
         all.filter(|(_, one)| !one.from_cache && one.status != 0)
     }

@@ -11,7 +11,7 @@ use crate::page::{Kind, Resource};
 
 /// Texts that came without a coding although the client accepts some, by their bytes.
 pub(in crate::doctor) fn plain_texts(page: &Page<'_>) -> Vec<Case> {
-    let texts = page.asked().filter_map(|(_, one)| {
+    let texts = page.requested().filter_map(|(_, one)| {
         let bytes = one.body_bytes.or(one.content_bytes)?;
         let accepts = field(&one.request_fields, "accept-encoding")
             .is_none_or(|value| !value.trim().is_empty());
@@ -37,7 +37,7 @@ pub(in crate::doctor) fn static_files(page: &Page<'_>) -> Vec<StaticFile> {
         let rest = host(url).strip_suffix(own);
         rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
     };
-    let files = page.asked().map(|(_, one)| one);
+    let files = page.requested().map(|(_, one)| one);
     let files = files
         .filter(|one| one.status == 200 && one.method == "GET" && is_own(&one.url))
         // Some sources have no fields.
@@ -55,7 +55,7 @@ pub(in crate::doctor) fn redirects(page: &Page<'_>) -> Vec<Case> {
         matches!(one.status, 301 | 302 | 303 | 307 | 308)
             && matches!(one.kind, Kind::Document | Kind::Other)
     };
-    let all = page.asked().map(|(_, one)| one);
+    let all = page.requested().map(|(_, one)| one);
     let hops: Vec<&Resource> = all.take_while(is_redirect).collect();
     let Some(first) = hops.first() else {
         return Vec::new();
@@ -69,7 +69,7 @@ pub(in crate::doctor) fn redirects(page: &Page<'_>) -> Vec<Case> {
 
 /// Heads, by their bytes.
 pub(in crate::doctor) fn heads(page: &Page<'_>) -> Vec<Case> {
-    let heads = page.asked().map(|(_, one)| {
+    let heads = page.requested().map(|(_, one)| {
         let fields = one.response_fields.iter();
         let lines = fields
             .clone()
@@ -85,7 +85,7 @@ pub(in crate::doctor) fn heads(page: &Page<'_>) -> Vec<Case> {
 
 /// Waits of which the server's own part is known.
 pub(in crate::doctor) fn waits(page: &Page<'_>) -> Vec<Case> {
-    let waits = page.asked().filter_map(|(place, one)| {
+    let waits = page.requested().filter_map(|(place, one)| {
         let parts = page.analysis.waits.get(place)?.as_ref()?;
         // Without the server's word the rest is its own only if the network's part is known.
         let (lost_ms, by) = match (parts.server_ms, parts.round_trip_ms) {

@@ -156,9 +156,9 @@ impl Fault {
     const fn words(self) -> &'static str {
         match self {
             Self::Downloaded => "downloaded again at each visit",
-            Self::ValidatorIgnored => "downloaded again although a copy is still good",
-            Self::ShortLife => "asked about again although the name has a hash",
-            Self::Guessed => "without a lifetime, so that clients guess one",
+            Self::ValidatorIgnored => "downloaded again although the copy is valid",
+            Self::ShortLife => "revalidated although the name has a hash",
+            Self::Guessed => "without a lifetime, so clients guess one",
         }
     }
 

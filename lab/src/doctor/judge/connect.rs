@@ -75,7 +75,7 @@ impl Connects {
     }
 }
 
-/// slow-dns: bad if each look-up of a name is slow, warned of if the first is.
+/// slow-dns: bad if each name lookup is slow, warned of if the first is.
 pub(crate) fn judge_lookups(lookups: &Lookups) -> Option<Finding> {
     let took_ms = &lookups.took_ms;
     let first_ms = *took_ms.first()?;
@@ -94,7 +94,7 @@ pub(crate) fn judge_lookups(lookups: &Lookups) -> Option<Finding> {
 pub(crate) fn judge_page_lookups(cases: Vec<Case>) -> Option<Finding> {
     let is_slow = |one: &Case| one.lost_ms >= LOOKUP_MS;
     of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
-        slow_dns::page(count(n, "look-up of a name"), LOOKUP_MS, worst_ms)
+        slow_dns::page(count(n, "name lookup"), LOOKUP_MS, worst_ms)
     })
 }
 

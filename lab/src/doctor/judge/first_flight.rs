@@ -8,7 +8,7 @@ use std::io::Write;
 use serde_json::{Value, json};
 
 use super::handshake::Version;
-use super::{Facts, Packets};
+use super::{Facts, Packets, count};
 use crate::doctor::chain::{self, Needless};
 use crate::doctor::code::{
     COMPRESS_NGINX, COMPRESS_OURS, SMALLER_CHAIN, chain_over_window, no_certificate_compression,
@@ -180,7 +180,7 @@ pub(crate) fn judge_file(certificates: &[Vec<u8>]) -> Option<Finding> {
     }
     let names = chain
         .iter()
-        .map(|one| format!("{}, {} bytes", chain::shown(&one.subject), one.bytes));
+        .map(|one| format!("{}, {} bytes", chain::short_name(&one.subject), one.bytes));
     let text = chain_over_window::file(chain.len(), own, flight, over, INITIAL_WINDOW_BYTES);
     let found = Finding::of(text, Severity::Bad)
         .costs(0.0, f64::from(further_round_trips(flight)))
@@ -235,7 +235,8 @@ fn judge_packets(all: &[Captured]) -> Option<Finding> {
         first: worst.packet_behind.unwrap_or(last),
         last,
     };
-    let text = chain_over_window::capture(worst.bytes, first, over.len(), all.len(), extra);
+    let trips = count(extra as usize, "round trip");
+    let text = chain_over_window::capture(worst.bytes, first, over.len(), all.len(), trips);
     let cost_ms = milliseconds(worst.round_trip_ns.saturating_mul(extra));
     let found = Finding::of(text, severity)
         .costs(cost_ms, extra as f64)
@@ -260,8 +261,8 @@ fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
     let one = |(place, entry): (usize, &chain::Entry)| {
         let why = needless.iter().find(|one| one.place == place);
         json!({
-            "subject": chain::shown(&entry.subject),
-            "issuer": chain::shown(&entry.issuer),
+            "subject": chain::short_name(&entry.subject),
+            "issuer": chain::short_name(&entry.issuer),
             "bytes": entry.bytes,
             "needless": why.map(|one| one.why),
         })

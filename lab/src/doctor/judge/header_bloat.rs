@@ -85,11 +85,11 @@ pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
             }
             "link" => "Link fields in early hints (103) or in the page".to_owned(),
             "content-security-policy" | "permissions-policy" => {
-                "a shorter policy, and on pages alone: pictures and scripts do not need it"
+                "a shorter policy, and only with pages: images and scripts do not need it"
                     .to_owned()
             }
             name => {
-                format!("nginx and firstbyte: proxy_hide_header {name}; or no add_header of it")
+                format!("nginx and firstbyte: proxy_hide_header {name}; or remove its add_header")
             }
         };
         format!("{name} ({bytes} bytes): {hint}")

@@ -83,7 +83,7 @@ mod tests {
         assert_eq!(old.severity, Severity::Warn);
         assert!(old.title.ends_with("chose http/1.1"), "{}", old.title);
         let none = judge(&figures(true, None)).expect("it is not HTTP/2");
-        assert!(none.title.contains("no part in ALPN"), "{}", none.title);
+        assert!(none.title.contains("does not use ALPN"), "{}", none.title);
         let plain = judge(&figures(false, None)).expect("it is not HTTP/2");
         assert_eq!(plain.severity, Severity::Note);
     }

@@ -49,9 +49,9 @@ pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
         return None;
     }
     let how = match (figures.said_close, figures.is_http10) {
-        (true, true) => "as its version announces",
+        (true, true) => "as HTTP/1.0 does by default",
         (true, false) => "with Connection: close",
-        (false, _) => "without saying so before",
+        (false, _) => "without notice",
     };
     let protocol = match figures.is_http10 {
         true => "HTTP/1.0",
@@ -130,7 +130,7 @@ mod tests {
             ..figures(1)
         };
         let title = judge(&old).map(|found| found.title);
-        let expected = "The server closes a connection of HTTP/1.0 after one response, as its version announces";
+        let expected = "The server closes HTTP/1.0 connections after one response, as HTTP/1.0 does by default";
         assert_eq!(title.as_deref(), Some(expected));
     }
 }

@@ -37,9 +37,9 @@ pub(crate) enum Stop {
 impl Stop {
     const fn words(&self) -> &'static str {
         match self {
-            Self::Circle => "they lead in a circle",
-            Self::Unreachable(_) => "the last place cannot be reached",
-            Self::TooMany => "there are more than a client should follow",
+            Self::Circle => "they form a loop",
+            Self::Unreachable(_) => "the last URL cannot be reached",
+            Self::TooMany => "more than a client should follow",
         }
     }
 }
@@ -264,7 +264,7 @@ mod tests {
         gone.stopped = Some(Stop::Unreachable("refused".to_owned()));
         let found = judge_chain(&gone).expect("it leads nowhere");
         assert_eq!(found.severity, Severity::Bad);
-        let title = "1 redirect to a place that cannot be reached: http://i/: refused";
+        let title = "1 redirect to a URL that cannot be reached: http://i/: refused";
         assert_eq!(found.title, title);
     }
 

@@ -36,7 +36,7 @@ pub fn names() -> String {
 /// # Errors
 /// The format lacks the client's field.
 #[must_use]
-pub fn named(name: &str, client: &Field) -> Option<Result<LineFormat, String>> {
+pub fn format_named(name: &str, client: &Field) -> Option<Result<LineFormat, String>> {
     if name == JSON {
         return Some(Ok(LineFormat::json(client)));
     }
@@ -61,7 +61,9 @@ pub(super) fn detect(block: &[u8], client: &Field) -> Option<LineFormat> {
             sample.push(line);
         }
     }
-    let candidates = NAMED.iter().filter_map(|(name, ..)| named(name, client));
+    let candidates = NAMED
+        .iter()
+        .filter_map(|(name, ..)| format_named(name, client));
     let candidates = candidates.filter_map(Result::ok);
     let candidates = candidates.chain([LineFormat::json(client)]);
     let counted = candidates.map(|format| {
@@ -126,12 +128,12 @@ mod tests {
     #[test]
     fn names_are_those_of_formats() {
         for name in names().split(", ") {
-            let format = named(name, &Field::default()).expect("it has a name");
+            let format = format_named(name, &Field::default()).expect("it has a name");
             assert_eq!(format.map(|format| format.name), Ok(name.to_owned()));
         }
-        assert!(named("other", &Field::default()).is_none());
+        assert!(format_named("other", &Field::default()).is_none());
         let client = Field::of_name("http_x_forwarded_for").expect("a name");
-        let has_client = |name| named(name, &client).expect("it has a name").is_ok();
+        let has_client = |name| format_named(name, &client).expect("it has a name").is_ok();
         assert!(has_client("main") && has_client("json") && !has_client("combined"));
     }
 

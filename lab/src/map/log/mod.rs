@@ -33,7 +33,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 pub use advice::warnings;
-pub use detect::{named, names};
+pub use detect::{format_named, names};
 pub use format::{Escape, Format};
 pub use line::{Fault, Field, LineFormat, Rtt};
 pub use pieces::read_pieces;

@@ -71,14 +71,14 @@ impl Found {
             if let Some(Ok(block)) = taken {
                 self.block(
                     block.bytes(),
-                    known(&mut formats, block.bytes(), &name, field)?,
+                    formats_of(&mut formats, block.bytes(), &name, field)?,
                 );
             }
         }
         if let Ok(rest) = cutter.finish(Block::default()) {
             self.block(
                 rest.bytes(),
-                known(&mut formats, rest.bytes(), &name, field)?,
+                formats_of(&mut formats, rest.bytes(), &name, field)?,
             );
         }
         Ok(())
@@ -116,7 +116,7 @@ fn is_early(kind: ErrorKind) -> bool {
 }
 
 /// The formats of a log; those that are unknown are detected by the first block.
-fn known<'f>(
+fn formats_of<'f>(
     formats: &'f mut Option<Arc<Vec<LineFormat>>>,
     block: &[u8],
     name: &str,
@@ -142,7 +142,7 @@ mod tests {
     use firstbyte_tests::TempDir;
 
     use super::*;
-    use crate::map::log::{Format, named};
+    use crate::map::log::{Format, format_named};
 
     fn field(user: &str) -> Field {
         let field = Field::of_name(user).and_then(|field| field.with_value("$request_time"));
@@ -216,7 +216,7 @@ mod tests {
         let why = read(Path::new("/none/at/all"), None, "remote_addr").expect_err("no file");
         assert!(why.contains("cannot read /none/at/all"), "{why}");
         assert!(Field::default().with_value("a-b").is_err());
-        let combined = named("combined", &field("remote_addr")).expect("it has a name");
+        let combined = format_named("combined", &field("remote_addr")).expect("it has a name");
         assert!(combined.is_err());
     }
 }

@@ -108,14 +108,14 @@ impl Row {
     }
 
     /// Times of a country with enough samples.
-    pub(super) fn shown(&self) -> Option<Times> {
+    pub(super) fn sufficient_times(&self) -> Option<Times> {
         self.times.filter(|_| self.enough)
     }
 
     /// Median, interval, p80 and p95 as texts, dashes below the least number of samples.
     pub(super) fn texts(&self) -> [String; 4] {
         let dash = || "-".to_owned();
-        self.shown().map_or_else(
+        self.sufficient_times().map_or_else(
             || [dash(), dash(), dash(), dash()],
             |times| {
                 let ms = |value: f64| Ms(value).to_string();
@@ -253,7 +253,7 @@ impl<'a> Rows<'a> {
 
     /// Returns the sentence about countries below the least number of samples.
     pub(super) fn least(&self) -> String {
-        let of = self.measure.counted();
+        let of = self.measure.unit_of_least();
         format!(
             "Countries with fewer than {} {of} have no colour.",
             self.options.min_samples.max(1)

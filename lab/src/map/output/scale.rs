@@ -47,7 +47,7 @@ impl Measure {
     }
 
     /// Returns the unit of the least number of a country: samples or requests.
-    pub(super) fn counted(self) -> &'static str {
+    pub(super) fn unit_of_least(self) -> &'static str {
         match self {
             Self::RoundTrip => "samples",
             Self::Requests => "requests",

@@ -128,9 +128,9 @@ fn tooltip(measure: Measure, country: &Country, row: Option<&Row>) -> String {
     let Some(row) = row else {
         return format!("{name}: no samples");
     };
-    let counted = measure.counted();
+    let counted = measure.unit_of_least();
     let counts = format!("{} samples, {} requests", row.samples, row.requests);
-    match row.shown() {
+    match row.sufficient_times() {
         Some(times) => format!(
             "{name}: median {} ms, p80 {} ms, p95 {} ms; {counts}",
             Ms(times.median),

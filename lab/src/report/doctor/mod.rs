@@ -25,7 +25,7 @@ pub fn html(diagnosis: &Diagnosis) -> String {
     let content = html! {
         h1 { (title) }
         @if !diagnosis.protocol.is_empty() { p .key { "Protocol: " (bounded(&diagnosis.protocol, NAME_MOST)) } }
-        p { (counted(diagnosis)) }
+        p { (headline(diagnosis)) }
         @if diagnosis.findings.len() > 1 { (contents(&diagnosis.findings)) }
         @for (n, one) in diagnosis.findings.iter().take(FINDINGS_MOST).enumerate() { (finding(n + 1, one)) }
         @if !diagnosis.measured.is_empty() {
@@ -39,13 +39,13 @@ pub fn html(diagnosis: &Diagnosis) -> String {
 }
 
 /// The headline: checks without a verdict, and the number of findings of each severity.
-fn counted(diagnosis: &Diagnosis) -> String {
+fn headline(diagnosis: &Diagnosis) -> String {
     let of = |severity| {
         let findings = diagnosis.findings.iter();
         findings.filter(|one| one.severity == severity).count()
     };
     let (bad, warn, note) = (of(Severity::Bad), of(Severity::Warn), of(Severity::Note));
-    let found = format!("Found: {bad} bad, {warn} to look at, {note} to note.");
+    let found = format!("Found: {bad} bad, {warn} warn, {note} note.");
     let coverage = &diagnosis.coverage;
     let (missing, all) = (coverage.unjudged.len(), coverage.checks);
     let begin = match (coverage.is_interrupted, missing) {
@@ -54,7 +54,7 @@ fn counted(diagnosis: &Diagnosis) -> String {
         (true, _) => "Interrupted: ",
         (false, _) => "",
     };
-    let begin = format!("{begin}{missing} of {all} checks could not judge");
+    let begin = format!("{begin}{missing} of {all} checks without a verdict");
     match bad + warn {
         // Without the missing checks this is no clean bill.
         0 if missing >= all => format!("{begin}."),
@@ -90,7 +90,7 @@ fn finding(number: usize, one: &Finding) -> Markup {
         section .finding .(name) #{ "finding-" (number) } {
             h2 { span .severity { (name) } " " (one.code.name()) }
             p { (bounded(&one.title, TEXT_MOST)) }
-            p .key { @if let Some(lost) = lost(one) { "Lost: " (lost) ". " } (one.code.about()) }
+            p .key { @if let Some(lost) = cost(one) { "Lost: " (lost) ". " } (one.code.about()) }
             @if !one.evidence.is_empty() {
                 h3 { "Evidence" }
                 (wide(&format!("Evidence of finding {number}"), &values::table(&one.evidence)))
@@ -121,7 +121,7 @@ fn severity(severity: Severity) -> &'static str {
 }
 
 /// The cost, `200.0 ms and 1.0 round trip`; `None` where nothing is lost.
-fn lost(one: &Finding) -> Option<String> {
+fn cost(one: &Finding) -> Option<String> {
     let trips = lost_round_trips(one).map(|trips| match trips.as_str() {
         "1.0" => trips + " round trip",
         _ => trips + " round trips",

@@ -37,7 +37,7 @@ fn findings_have_evidence_and_what_mends_them() {
     let page = html(&diagnosis("https://h/"));
     for text in [
         "<h1>Doctor: https://h/</h1>",
-        "Found: 1 bad, 0 to look at, 1 to note.",
+        "Found: 1 bad, 0 warn, 1 note.",
         "<a href=\"#finding-1\">delayed-ack-stall</a>",
         "id=\"finding-1\"",
         "203.2 (201.0 to 205.0), n=20",

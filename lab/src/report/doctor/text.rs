@@ -6,7 +6,7 @@ use crate::doctor::{Diagnosis, Finding};
 use crate::report::table::push_wrapped;
 
 use super::values::{is_telling, plain, title};
-use super::{counted, lost, severity};
+use super::{cost, headline, severity};
 
 /// The report. What servers sent is shown without its control characters.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
     let target = format!("{}{spoken}", diagnosis.target);
     push_wrapped("", "    ", &target, &mut out);
     out.push('\n');
-    push_wrapped("", "", &counted(diagnosis), &mut out);
+    push_wrapped("", "", &headline(diagnosis), &mut out);
     for finding in &diagnosis.findings {
         out.push('\n');
         show(finding, &mut out);
@@ -31,7 +31,7 @@ pub fn text(diagnosis: &Diagnosis) -> String {
 
 fn show(finding: &Finding, out: &mut String) {
     let name = severity(finding.severity).to_uppercase();
-    let lost = lost(finding).map_or_else(String::new, |lost| format!(", {lost} lost"));
+    let lost = cost(finding).map_or_else(String::new, |lost| format!(", {lost} lost"));
     let title = format!("{}{lost}", finding.code.name());
     push_wrapped(&format!("{name:<4}  "), INDENT, &title, out);
     push_wrapped(INDENT, INDENT, &finding.title, out);
@@ -83,18 +83,18 @@ mod tests {
         let clean = "Nothing above note was found.";
         assert_eq!(headline(&partial).as_deref(), Some(clean));
         partial.coverage.unjudged = vec!["redirects".to_owned(), "handshakes".to_owned()];
-        let some = "2 of 17 checks could not judge; the others found nothing above note.";
+        let some = "2 of 17 checks without a verdict; the others found nothing above note.";
         assert_eq!(headline(&partial).as_deref(), Some(some));
         partial.coverage.is_interrupted = true;
         let interrupted = format!("Interrupted: {some}");
         assert_eq!(headline(&partial), Some(interrupted));
         partial.coverage.checks = 2;
-        let none = "Interrupted: 2 of 2 checks could not judge.";
+        let none = "Interrupted: 2 of 2 checks without a verdict.";
         assert_eq!(headline(&partial).as_deref(), Some(none));
         partial.coverage.is_interrupted = false;
         let bad = Finding::new(Code::SlowDns, Severity::Bad, "it is slow");
         partial.findings.push(bad);
-        let both = "2 of 2 checks could not judge. Found: 1 bad, 0 to look at, 0 to note.";
+        let both = "2 of 2 checks without a verdict. Found: 1 bad, 0 warn, 0 note.";
         assert_eq!(headline(&partial).as_deref(), Some(both));
     }
 
@@ -112,7 +112,7 @@ mod tests {
         ill.findings.push(finding);
         let shown = text(&ill);
         for line in [
-            "Found: 1 bad, 0 to look at, 0 to note.",
+            "Found: 1 bad, 0 warn, 0 note.",
             "BAD   delayed-ack-stall, 250.0 ms and 1.0 round trip lost",
             "      held 200 ms: 250.0 (249.0 to 251.0), n=12, 12 of 12 late",
             "      sizes: 100, 200",

@@ -6,7 +6,7 @@ use crate::page::analysis::ConnectionUse;
 use crate::report::escape::shortened;
 
 use super::canvas::{Anchor, Canvas, WIDTH, text_width};
-use super::figures::{counted, ms};
+use super::figures::{ms, quantity};
 use super::rows::{Drawing, Phase, Row, Segment};
 use super::scale::Scale;
 use super::svg::{Flow, LEFT, MARGIN, RIGHT, axis, moments};
@@ -121,7 +121,7 @@ fn tooltip(number: usize, one: &ConnectionUse) -> Vec<String> {
     }
     lines.push(format!(
         "{}, {} at a time at most",
-        counted(one.resources.len(), "request"),
+        quantity(one.resources.len(), "request"),
         one.streams_max
     ));
     lines.push(format!(

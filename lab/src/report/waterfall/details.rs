@@ -126,7 +126,7 @@ fn phases(row: &Row<'_>) -> Markup {
                 }
             }
         }
-        @if pieces > 0 { p { (figures::counted(pieces, "piece")) " of the body" } }
+        @if pieces > 0 { p { (figures::quantity(pieces, "piece")) " of the body" } }
         @for one in &row.stalls { p .warning { "Stall at " (ms(one.from_ms)) ": " (stall_words(one)) } }
     }
 }

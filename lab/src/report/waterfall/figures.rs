@@ -28,7 +28,7 @@ pub(super) fn bytes(n: u64) -> String {
 }
 
 /// `1 request`, `2 requests`.
-pub(super) fn counted(n: usize, what: &str) -> String {
+pub(super) fn quantity(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
@@ -107,7 +107,7 @@ pub(super) fn agent(visit: &Visit) -> String {
 pub(super) fn side(runs: &Runs<'_>, url_most: usize) -> String {
     let visit = runs.shown().visit;
     let (url, agent) = (shortened(&visit.url, url_most), agent(visit));
-    format!("{url}, {agent}, {}", counted(runs.all().len(), "run"))
+    format!("{url}, {agent}, {}", quantity(runs.all().len(), "run"))
 }
 
 /// Moments of a page with their names and classes of colour, those that it reached.

@@ -191,13 +191,13 @@ impl<'a> Drawing<'a> {
     /// Sums: `34 requests, 1.2 MB, 6 connections`.
     pub(super) fn sums(&self) -> String {
         let total = &self.analysis.total;
-        let requests = figures::counted(total.requests, "request");
+        let requests = figures::quantity(total.requests, "request");
         let least = if total.unknown_bytes > 0 {
             "at least "
         } else {
             ""
         };
-        let connections = figures::counted(total.connections, "connection");
+        let connections = figures::quantity(total.connections, "connection");
         let mut text = format!("{requests}, {least}{}, {connections}", bytes(total.bytes));
         if total.from_cache > 0 {
             text += &format!(", {} from the cache", total.from_cache);
@@ -212,7 +212,10 @@ impl<'a> Drawing<'a> {
     pub(super) fn staircase(&self) -> Option<String> {
         let stairs = &self.analysis.staircase;
         let score = stairs.score()?;
-        let (steps, starts) = (stairs.steps.len(), figures::counted(stairs.starts, "start"));
+        let (steps, starts) = (
+            stairs.steps.len(),
+            figures::quantity(stairs.starts, "start"),
+        );
         let depth = match stairs.depth {
             0 => String::new(),
             depth => format!(", at most {depth} in a row"),
@@ -352,7 +355,7 @@ pub(super) fn end_ms<'r>(rows: impl Iterator<Item = &'r Row<'r>>, timings: &[Tim
 /// A sentence about the resources that are not drawn, of this number; `None` where all are.
 pub(super) fn left_out(resources: usize) -> Option<String> {
     let more = resources.checked_sub(ROWS_MAX).filter(|more| *more > 0)?;
-    let more = figures::counted(more, "further resource");
+    let more = figures::quantity(more, "further resource");
     Some(format!("{more} left out: the first {ROWS_MAX} are drawn"))
 }
 

@@ -199,8 +199,8 @@ fn summary(drawing: &Drawing<'_>, out: &mut String) {
     push_entry("visited by", &figures::agent(visit), out);
     push_entry("requests", &drawing.sums(), out);
     for sum in drawing.analysis.by_protocol.iter().take(PROTOCOLS_MOST) {
-        let requests = figures::counted(sum.requests, "request");
-        let connections = figures::counted(sum.connections, "connection");
+        let requests = figures::quantity(sum.requests, "request");
+        let connections = figures::quantity(sum.connections, "connection");
         let name = if sum.name.is_empty() {
             "unknown"
         } else {

@@ -21,7 +21,7 @@ pub(super) fn fields(of: &Subject) -> &'static [(&'static str, &'static str)] {
 pub(super) fn gather(x: &mut Examination<'_>) -> Result<Vec<Subject>, Failure> {
     let mut subjects = match x.docroot.is_some() {
         true => written(x)?,
-        false => found(x)?,
+        false => site_bodies(x)?,
     };
     subjects.sort_by_key(|one| (one.gzip, one.bytes));
     Ok(subjects)
@@ -61,7 +61,7 @@ pub(super) fn kind(gzip: bool) -> Type {
 }
 
 /// Bodies that the plan names and the page refers to, of sizes that can stall.
-fn found(x: &mut Examination<'_>) -> Result<Vec<Subject>, Failure> {
+fn site_bodies(x: &mut Examination<'_>) -> Result<Vec<Subject>, Failure> {
     let mut subjects = Vec::new();
     for body in x.site()? {
         if !BYTES.contains(&(body.bytes as usize)) {

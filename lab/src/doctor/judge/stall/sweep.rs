@@ -106,7 +106,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
     finding = finding.proof("requests_that_stall", json!(places));
     for (number, hold) in sweep.holds.iter().enumerate() {
         let late = verdict.late_ms(number);
-        finding = held(finding, *hold, late, verdict.late_of(number));
+        finding = proof_of_hold(finding, *hold, late, verdict.late_of(number));
     }
     for edge in swept.edges {
         let name = format!("edge_{}", coding(edge.gzip));
@@ -139,7 +139,7 @@ fn sizes_of(sweep: &Sweep, stalled: &[usize]) -> Vec<(String, Value)> {
     all
 }
 
-fn held(
+fn proof_of_hold(
     finding: Finding,
     hold: Duration,
     late: Option<Estimate>,
