@@ -22,7 +22,7 @@ pub struct Capture {
     pub flows: Vec<Flow>,
     /// For each flow the times to its ends.
     pub(super) paths: Vec<Path>,
-    /// For each flow its contents, where they were opened.
+    /// Decrypted contents of each flow, if any.
     pub(super) opened: Vec<Option<Opened>>,
     /// Number of packets in the file, of TCP or not.
     pub packets: u64,
@@ -31,8 +31,8 @@ pub struct Capture {
 }
 
 impl Capture {
-    /// Opens the connections whose keys are in the log, so that findings name their requests; returns the number of those whose
-    /// contents came to light.
+    /// Decrypts the connections with keys in the log, so that findings name their requests. Returns the number of decrypted
+    /// connections.
     pub fn decrypt(&mut self, log: &KeyLog) -> usize {
         let flows = self.flows.iter();
         self.opened = flows.map(|flow| decrypt::open(flow, log)).collect();
@@ -40,10 +40,10 @@ impl Capture {
     }
 }
 
-/// Reads a capture: classic pcap or pcapng. A damaged or truncated file is read as far as it goes, and a note says where it ends.
+/// Reads a capture: classic pcap or pcapng. A damaged or truncated file is read as far as possible; a note has its last packet.
 ///
 /// # Errors
-/// A sentence where the file is no capture, or has no TCP in it.
+/// The file is no capture, or has no TCP; a sentence.
 pub fn read(reader: impl Read) -> Result<Capture, String> {
     read_within(reader, LIMITS)
 }
@@ -64,7 +64,7 @@ pub(super) fn read_within(reader: impl Read, limits: Limits) -> Result<Capture, 
     collector.finish(notes)
 }
 
-/// How much of a capture is kept.
+/// Limits of a capture in memory.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Connections.
@@ -175,7 +175,7 @@ impl Collector {
         ControlFlow::Continue(())
     }
 
-    /// The place of a segment's flow; `None` where there are too many.
+    /// Returns the index of a segment's flow; `None` beyond the limit of flows.
     fn flow(&mut self, from: SocketAddr, to: SocketAddr, header: &Header) -> Option<usize> {
         let ends = if from <= to { [from, to] } else { [to, from] };
         let side = usize::from(from != ends[0]);

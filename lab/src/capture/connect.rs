@@ -6,7 +6,7 @@ use super::flow::{Flow, Side};
 use crate::doctor::judge::connect::Again;
 use crate::doctor::milliseconds;
 
-/// The SYNs of a flow of which the first brought nothing.
+/// Finds an unanswered first SYN of a flow.
 pub(super) fn of(flow: &Flow) -> Option<Again> {
     let answer = flow
         .segments
@@ -17,7 +17,7 @@ pub(super) fn of(flow: &Flow) -> Option<Again> {
     let first = syns.next()?;
     let last = syns.next_back()?;
     let lost_ns = last.at_ns.saturating_sub(first.at_ns);
-    // The same packet is seen twice where it passes two devices of the captured machine.
+    // Two devices of the captured machine may show the same packet twice.
     (lost_ns >= SENT_AGAIN_NS_MIN).then(|| Again {
         lost_ms: milliseconds(lost_ns),
         packets: flow.packets(first.packet, last.packet),

@@ -187,7 +187,7 @@ fn remove_again(flow: &mut Collected) {
 
 /// Most points of capture compared for one connection; those with most of its packets come first.
 pub(super) const POINTS_MAX: usize = 16;
-/// How long an identification is of one packet, ns: hosts repeat them after 65,536.
+/// Time within which an IP identification is unique, ns: hosts repeat it after 65,536 packets.
 pub(super) const IDENTIFICATION_NS: u64 = 1_000_000_000;
 /// How late a copy without an identification may be, ns: Linux sends nothing again before 200 ms without an acknowledgement.
 pub(super) const COPY_NS: u64 = 50_000_000;

@@ -1,7 +1,7 @@
 //! Files of packets: classic pcap in both byte orders with micro- and nanoseconds, and pcapng.
 //!
-//! The library finds blocks; this is where times become nanoseconds and damage becomes a sentence. Packets are numbered as
-//! Wireshark numbers them, from 1, whether or not they are understood.
+//! The library finds blocks; this file converts times to nanoseconds and damage to sentences. Packets are numbered from 1 as in
+//! Wireshark, including packets that cannot be parsed.
 
 use std::io::{self, Read};
 use std::ops::ControlFlow;
@@ -29,10 +29,10 @@ pub(super) struct Packet<'a> {
     pub(super) wire_bytes: usize,
 }
 
-/// Calls `each` with every packet, until it breaks; returns notes about what could not be read.
+/// Calls `each` with every packet until it breaks. Returns notes about unreadable parts.
 ///
 /// # Errors
-/// A sentence where the file is no capture at all.
+/// The file is no capture; a sentence.
 pub(super) fn packets(
     reader: impl Read,
     each: impl FnMut(Packet<'_>) -> ControlFlow<()>,
@@ -52,7 +52,7 @@ pub(super) fn packets(
         section: Section::default(),
         notes: Vec::new(),
     };
-    // The library asks for a whole header in its first read, which `Full` is for.
+    // The library requires a whole header in its first read; `Full` provides it.
     if magic == PCAPNG_MAGIC {
         let mut blocks = PcapNGReader::new(BUFFER_BYTES, reader).map_err(not_one)?;
         walk.run(&mut blocks);
@@ -112,7 +112,7 @@ struct Interface {
 }
 
 impl Section {
-    /// Whether the next block of pcapng says that it is shorter than its own frame: the library subtracts that from its length.
+    /// Whether the length of the next pcapng block is below the minimum. The library would underflow in a subtraction.
     fn is_too_short(&self, bytes: &[u8]) -> bool {
         let (Some(is_big), Some([kind @ .., a, b, c, d])) = (self.is_big, bytes.first_chunk::<8>())
         else {
@@ -183,7 +183,7 @@ impl<F: FnMut(Packet<'_>) -> ControlFlow<()>> Walk<F> {
                 self.ends("the file cannot be read on");
                 return;
             }
-            // A block that contradicts itself asks for more for ever.
+            // A block with contradictory lengths would request more data forever.
             if !stop && blocks.data().len() == before && !blocks.reader_exhausted() {
                 self.ends("what follows is damaged");
                 return;

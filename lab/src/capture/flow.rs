@@ -19,7 +19,7 @@ pub struct Flow {
     pub segments: Vec<Segment>,
     /// The most payload of a segment from the server, bytes.
     pub segment_bytes: u32,
-    /// Whether [`Flow::segment_bytes`] was said in the handshake; else it is the largest that was seen.
+    /// Whether [`Flow::segment_bytes`] is from the handshake; else it is the largest captured segment.
     pub is_segment_size_known: bool,
     /// Payload of the client and of the server, as far as it has no gap.
     pub(super) from_client: Stream,
@@ -29,9 +29,9 @@ pub struct Flow {
 /// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// Who opened it.
+    /// The end that opened the connection.
     Client,
-    /// Who answers.
+    /// The end that accepted it.
     Server,
 }
 
@@ -42,15 +42,16 @@ pub struct Segment {
     pub packet: u64,
     /// When it was captured: nanoseconds since 1970.
     pub at_ns: u64,
-    /// Who sent it.
+    /// Its sender.
     pub from: Side,
-    /// Place of its first byte: the payload's first byte of the connection is 0, or of what was captured of it.
+    /// Offset of its first byte in the direction. 0 is the first byte of payload, or the first captured sequence number without
+    /// a SYN.
     pub begin: i64,
     /// Bytes of payload.
     pub bytes: u32,
     /// The place before which its sender has everything, in the other direction.
     pub acknowledged: Option<i64>,
-    /// How much more its sender takes behind that place; `None` where the scale is not known.
+    /// Bytes that its sender can receive beyond `acknowledged`; `None` if the window scale is unknown.
     pub window: Option<u32>,
     /// Whether it brings bytes, a SYN or a FIN behind all that came before.
     pub is_new: bool,
@@ -58,7 +59,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// Place behind its last byte, where SYN and FIN count one each (RFC 9293 section 3.4).
+    /// Offset behind its last byte; SYN and FIN count one each (RFC 9293 section 3.4).
     #[must_use]
     pub fn end(&self) -> i64 {
         self.begin + i64::from(self.bytes) + i64::from(self.is_syn()) + i64::from(self.is_fin())
@@ -207,7 +208,7 @@ fn place(one: &Captured, from: Side, scales: Option<[u8; 2]>, tracks: &mut [Trac
     segment
 }
 
-/// The shifts of both sides' windows, where both SYNs were captured; they hold if both have the option.
+/// Returns the window scales of both sides if both SYNs were captured. Scaling applies only if both have the option.
 fn scales(segments: &[Captured], side: impl Fn(&Captured) -> Side) -> Option<[u8; 2]> {
     let syn = |of: Side| {
         let mut syns = segments.iter();
@@ -225,7 +226,7 @@ fn scales(segments: &[Captured], side: impl Fn(&Captured) -> Side) -> Option<[u8
 
 /// The payload of a full segment, as the handshake has it: the lesser size of both ends, without timestamps.
 fn segment_bytes_said(segments: &[Captured]) -> Option<u32> {
-    // Without all options nobody knows whether there are timestamps.
+    // If options are cut off, the use of timestamps is unknown.
     if segments.iter().any(|one| one.header.options.are_cut) {
         return None;
     }
@@ -240,7 +241,7 @@ fn segment_bytes_said(segments: &[Captured]) -> Option<u32> {
     (size >= SEGMENT_BYTES_MIN).then_some(size)
 }
 
-/// The largest payload from the server that one packet of Ethernet carries, or what such a one could carry.
+/// Returns the largest payload of the server within an Ethernet packet, or else the likely size of a full one.
 fn segment_bytes_seen(segments: &[Segment]) -> u32 {
     let sizes = segments.iter().filter(|one| one.from == Side::Server);
     let largest = sizes
@@ -255,7 +256,7 @@ fn segment_bytes_seen(segments: &[Segment]) -> u32 {
 
 /// Timestamps with padding.
 const TIMESTAMPS_BYTES: u32 = 12;
-/// The least that every receiver takes is 536 (RFC 9293 section 3.7.1), less what options take.
+/// Every receiver accepts at least 536 bytes (RFC 9293 section 3.7.1); options may take the rest.
 const SEGMENT_BYTES_MIN: u32 = 88;
 const SEGMENT_BYTES_ETHERNET: u32 = 1460;
 /// A full segment of IPv6 on Ethernet with timestamps.

@@ -1,4 +1,4 @@
-//! ClientHello and ServerHello: the versions, and whether the server asked for another.
+//! ClientHello and ServerHello: versions, and whether the server sent a HelloRetryRequest.
 //!
 //! Source: RFC 8446 section 4.1, RFC 5246 section 7.4.1.
 
@@ -113,7 +113,7 @@ fn each_extension(reader: &mut Reader<'_>, mut each: impl FnMut(u16, &[u8])) {
     }
 }
 
-/// Reads from the front; `None` where too little is left.
+/// Reads from the front; `None` if too few bytes are left.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {

@@ -1,10 +1,10 @@
-//! Captures of packets: flows of TCP, what delayed them, and the packets that prove it.
+//! Captures of packets: TCP flows, causes of their delays, and the packets that prove them.
 //!
 //! Bytes of a file enter by [`read`]: classic pcap and pcapng, from tcpdump, Wireshark or the emulated link. The file is cut
-//! into packets (`file`), these into segments (`packet`, `tcp`), which belong to flows in sequence space (`collect`, `flow`). Of
-//! packets that were captured more than once, one is kept (`copies`).
-//! [`findings`] applies the doctor's rules. A capture is made anywhere between client and server: the times from that point to
-//! either end are taken from the flows themselves (`paths`), and every rule allows for both. With the keys of a connection
+//! into packets (`file`), then into segments (`packet`, `tcp`), which belong to flows in sequence space (`collect`, `flow`).
+//! Packets that were captured more than once are deduplicated (`copies`).
+//! [`findings`] applies the doctor's rules. A capture may be made anywhere between client and server. The times from that point
+//! to both ends are measured from the flows (`paths`), and every rule allows for both. With the keys of a connection
 //! ([`Capture::decrypt`]) its requests have names.
 //!
 //! Deliberately absent: fragments of IP, which TCP avoids; tunnels; UDP.

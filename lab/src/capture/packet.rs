@@ -72,7 +72,7 @@ fn interface(link: i32, bytes: &[u8]) -> u32 {
     }
 }
 
-/// The place where IP begins, if its version is there.
+/// Returns the offset of the IP header if its version is valid.
 fn ip_follows(bytes: &[u8], at: usize) -> Option<usize> {
     let version = bytes.get(at)? >> 4;
     matches!(version, 4 | 6).then_some(at)

@@ -1,8 +1,8 @@
-//! The times from where a capture was made to the two ends of each flow.
+//! Times from the point of capture to both ends of each flow.
 //!
-//! A packet that passes is answered after the time to its receiver and back, at the least: the least time from data to an
-//! acknowledgement that covers it is measured for each direction, handshakes included. Held acknowledgements make single
-//! samples too long, which is why flows between the same hosts share their least.
+//! The answer to a captured packet takes at least the time to its receiver and back. So the shortest time from data to its
+//! acknowledgement is measured for each direction, handshakes included. Delayed acknowledgements make single samples too long,
+//! so flows between the same hosts share the minimum.
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -10,10 +10,10 @@ use std::net::IpAddr;
 
 use super::flow::{Flow, Side};
 
-/// Times from the capture to the ends of a flow and back, nanoseconds; `None` where nothing was answered.
+/// Times from the point of capture to the ends of a flow and back, nanoseconds; `None` without an answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Path {
-    /// To the client: about nothing where the capture was made there.
+    /// To the client; about zero if the capture was made there.
     pub(super) client_ns: Option<u64>,
     /// To the server.
     pub(super) server_ns: Option<u64>,
@@ -64,7 +64,7 @@ fn answer_ns(flow: &Flow, sender: Side) -> Option<u64> {
         let Some(acknowledged) = segment.acknowledged else {
             continue;
         };
-        // The last of what is covered was on its way for the least time.
+        // The last covered segment has the shortest time.
         let mut last = None;
         while let Some((end, at_ns)) = unanswered.front().copied()
             && end <= acknowledged

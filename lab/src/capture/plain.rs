@@ -1,4 +1,4 @@
-//! Contents of a direction that were encrypted, and where each part of them was.
+//! Decrypted contents of a direction, with the record of each part.
 
 /// Contents of a direction behind its handshake.
 #[derive(Debug, Default)]
@@ -11,9 +11,9 @@ pub(super) struct Plain {
 /// The contents of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PlainPart {
-    /// Where they begin among the contents.
+    /// Offset of the part in the contents.
     pub(super) begin: usize,
-    /// Where the record begins in the payload of TCP.
+    /// Offset of the record in the payload of TCP.
     pub(super) record: usize,
     /// When all of it was there.
     pub(super) at_ns: u64,
@@ -41,7 +41,7 @@ impl Plain {
         (place < self.bytes.len()).then_some(part.at_ns)
     }
 
-    /// Where the record with this byte of the contents begins in the payload.
+    /// Returns the offset in the payload of the record with this byte of the contents.
     pub(super) fn record_of(&self, place: usize) -> Option<usize> {
         let behind = self.parts.partition_point(|part| part.begin <= place);
         Some(self.parts.get(behind.checked_sub(1)?)?.record)

@@ -1,4 +1,4 @@
-//! Requests of a flow: by their heads where these are in the clear or were decrypted, else by the client's flights.
+//! Requests of a flow: by their heads if these are in the clear or were decrypted, else by the client's flights.
 
 use engines::http::parse_decimal;
 
@@ -40,7 +40,7 @@ pub(super) struct Asked {
 #[derive(Debug)]
 struct Request {
     at_ns: u64,
-    /// Method and target; empty where they are not known.
+    /// Method and target; empty if unknown.
     line: String,
     /// The stream, with HTTP/2; else 0.
     stream: u32,
@@ -56,7 +56,7 @@ pub(super) struct InProgress {
 }
 
 impl Asked {
-    /// The requests of a flow, whose contents may have been decrypted.
+    /// Finds the requests of a flow, in its decrypted contents if there are any.
     pub(super) fn of(flow: &Flow, opened: Option<&Opened>) -> Self {
         let (requests, frames) = match opened {
             Some(opened) => {
@@ -128,7 +128,7 @@ fn frames_of(opened: &Opened) -> Vec<(i64, Frame)> {
     placed.collect()
 }
 
-/// Requests from the begin of a client's bytes, whose times `at_ns` finds.
+/// Parses requests from the beginning of a client's bytes. `at_ns` returns the arrival time of a byte.
 fn heads(bytes: &[u8], at_ns: impl Fn(usize) -> Option<u64>) -> Vec<Request> {
     if frames::is_http2(bytes) {
         let heads = frames::heads(bytes).into_iter().take(REQUESTS_MAX);
@@ -165,7 +165,7 @@ struct Head {
     /// Method and target.
     line: String,
     bytes: usize,
-    /// `None` where only the body says where it ends.
+    /// Length of the body; `None` if only the body itself has its end.
     body_bytes: Option<usize>,
 }
 
@@ -193,7 +193,7 @@ fn head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Begins of the client's flights: its payload after payload of the server; behind the handshake where there is TLS.
+/// Starts of the client's flights: payload that follows payload of the server, behind the TLS handshake if there is one.
 fn flights(flow: &Flow) -> Vec<Request> {
     let begin = first_request_byte(flow);
     let mut found = Vec::new();

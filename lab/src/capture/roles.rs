@@ -3,7 +3,7 @@
 use super::captured::Collected;
 use super::tcp::Header;
 
-/// Whether the lower end is the server: by the SYN, else by what is sent first, else by the ports.
+/// Whether the lower end is the server: by the SYN, else by the first payload, else by the ports.
 pub(super) fn is_lower_server(flow: &Collected) -> bool {
     by_syn(flow)
         .or_else(|| by_content(flow))
@@ -15,7 +15,7 @@ fn by_syn(flow: &Collected) -> Option<bool> {
         .segments
         .iter()
         .find(|one| one.header.has(Header::SYN))?;
-    // Who answers a SYN is the server.
+    // A server answers the SYN with SYN and ACK.
     Some(syn.is_from_lower == syn.header.has(Header::ACK))
 }
 
@@ -68,5 +68,5 @@ const CLIENT_HELLO: u8 = 1;
 const SERVER_HELLO: u8 = 2;
 /// Ports of servers of the web.
 const PORTS: [u16; 8] = [80, 443, 8000, 8008, 8080, 8081, 8443, 9443];
-/// How many segments are looked at for a request.
+/// Limit of segments that are searched for a request.
 const LOOKED_AT_MAX: usize = 10_000;

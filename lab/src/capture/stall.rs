@@ -1,16 +1,16 @@
-//! The rule of the stall: a server that waits for an acknowledgement before it sends the rest.
+//! The stall rule: a server waits for an acknowledgement before it sends the rest.
 //!
-//! A sender under Nagle's algorithm (RFC 896) keeps a short segment while another short one is unacknowledged, and a receiver
-//! may delay its acknowledgement (RFC 1122 section 4.2.3.2). What can be seen of it: the server has sent a segment below the
-//! segment size, and perhaps a full one behind it, and is silent; the client's bare acknowledgement of it comes late; within [`ANSWER_NS_MAX`] of that the server
-//! sends more, without having been asked for anything.
+//! A sender under Nagle's algorithm (RFC 896) keeps a short segment while another short one is unacknowledged. A receiver may
+//! delay its acknowledgement (RFC 1122 section 4.2.3.2). In a capture, the server has sent a segment below the segment size,
+//! perhaps a full one after it, and is silent. The client's bare acknowledgement comes late, and within [`ANSWER_NS_MAX`] of its
+//! arrival the server sends more, without another request.
 //!
-//! A sender need not wait for the whole delay: with two segments or more unacknowledged its tail-loss probe (RFC 8985 section
-//! 7.3) sends what was kept after two round trips. That is told from a program that paused where the bytes are the rest of a TLS
-//! record: the program had written them all.
+//! A sender may end the wait earlier. With two or more unacknowledged segments, its tail-loss probe (RFC 8985 section 7.3) sends
+//! the kept data after two round trips. A program that paused looks the same, unless the data is the rest of a TLS record: then
+//! the program had written all of it before.
 //!
-//! Times are those at the ends: the acknowledgement is late by what it took beyond the way to the client and back, and the
-//! answer is due after the way to the server and back (`paths`).
+//! Times are converted to those at the ends (`paths`). The acknowledgement is late by its time beyond the path to the client and
+//! back. The answer is due after the path to the server and back.
 
 use serde_json::{Value, json};
 
@@ -29,27 +29,27 @@ pub struct Stall {
     pub segment_packet: u64,
     /// Bytes of that segment.
     pub segment_bytes: u32,
-    /// Packet of the late acknowledgement; `None` where a tail-loss probe came before it.
+    /// Packet of the late acknowledgement; `None` if a tail-loss probe came first.
     pub ack_packet: Option<u64>,
     /// For how long the client held it, ms; with a probe, for how long at least.
     pub held_ms: f64,
-    /// Packet with what the server had kept.
+    /// Packet with the data that the server had kept.
     pub next_packet: u64,
     /// Bytes of that packet.
     pub withheld_bytes: u32,
-    /// From the segment to the packet that was kept: all of what the client lost, ms.
+    /// From the short segment to the kept data: the client's whole loss, ms.
     pub lost_ms: f64,
     /// When the short segment and the packet that was kept were captured, nanoseconds since 1970.
     pub span_ns: (u64, u64),
     /// Bytes that the server sent since the request, before the stall.
     pub sent_bytes: u64,
-    /// The request that is answered, from 1 on its connection; 0 where none was captured.
+    /// Number of the request on its connection, from 1; 0 if none was captured.
     pub request: usize,
     /// How requests were counted.
     pub counted: Counted,
-    /// Method and target, where they are in the clear or were decrypted.
+    /// Method and target, if they are in the clear or were decrypted.
     pub request_line: Option<String>,
-    /// The frame of HTTP/2 that was kept back, such as `DATA of stream 1`, where it is known.
+    /// The kept HTTP/2 frame, such as `DATA of stream 1`, if known.
     pub frame: Option<String>,
 }
 
@@ -111,7 +111,7 @@ pub(super) struct Stalls {
     pub(super) found: Vec<Stall>,
     /// Such pauses that ended otherwise.
     pub(super) others: usize,
-    /// Connections of which the rule cannot speak: nothing says how far their ends are.
+    /// Connections without a verdict, since their round trip is unknown.
     pub(super) unjudged: usize,
 }
 
@@ -162,7 +162,7 @@ struct Watch<'c> {
     flow: &'c Flow,
     client_ns: u64,
     server_ns: u64,
-    /// The server's records, once they are asked for.
+    /// The server's records, parsed at first use.
     records: Option<Vec<Record>>,
     /// The server's last segment, while nothing followed it and the client has sent nothing.
     outstanding: Option<Segment>,
@@ -171,7 +171,7 @@ struct Watch<'c> {
     /// The late acknowledgement of that one.
     late: Option<Late>,
     acknowledged: i64,
-    /// The place up to which the client takes data, where it is known.
+    /// Offset up to which the client accepts data, if known.
     room: Option<i64>,
     /// Payload of the server since the client's last.
     sent_bytes: u64,
@@ -290,7 +290,7 @@ impl Watch<'_> {
             self.room = Some(acknowledged + i64::from(window));
         }
         if !segment.is_bare_ack() {
-            // It asks for something, or ends: what the server sends now may be the answer.
+            // A request or a FIN of the client: the server's next data may be the answer to it.
             (self.outstanding, self.late) = (None, None);
             self.acknowledged = self
                 .acknowledged
@@ -325,7 +325,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Counts what the server has sent for the client's last payload.
+    /// Counts the server's bytes since the client's last payload.
     fn count(&mut self, segment: &Segment) {
         match segment.from {
             Side::Client if segment.bytes > 0 => self.sent_bytes = 0,

@@ -15,7 +15,7 @@ pub(super) struct Piece {
     pub(super) place: i64,
     pub(super) at_ns: u64,
     pub(super) packet: u64,
-    /// Where its bytes begin among those that are kept, and how many there are.
+    /// Offset of its bytes in the kept bytes, and their number.
     pub(super) begin: usize,
     pub(super) bytes: usize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Part {
 }
 
 impl Stream {
-    /// Joins pieces of one direction, whose bytes are parts of `bytes`. Of those that were sent twice the first count.
+    /// Joins pieces of one direction, which refer to `bytes`. If bytes were sent twice, the first ones count.
     pub(super) fn assemble(pieces: impl Iterator<Item = Piece>, bytes: &[u8]) -> Self {
         let mut pieces: Vec<Piece> = pieces.filter(|piece| piece.bytes > 0).collect();
         pieces.sort_by_key(|piece| (piece.place, piece.packet));
@@ -41,7 +41,7 @@ impl Stream {
             if piece.place > known {
                 break;
             }
-            // What lies before the begin is sent again, and was not captured at first.
+            // Bytes before offset 0 are retransmissions of data before the capture.
             let skipped = (known - piece.place) as usize;
             let kept = bytes.get(piece.begin..piece.begin + piece.bytes);
             let new = kept

@@ -38,7 +38,7 @@ impl Header {
     pub(super) const RST: u8 = 4;
     pub(super) const ACK: u8 = 16;
 
-    /// Parses the header at the begin; `None` where it is cut off or impossible.
+    /// Parses a header; `None` if it is cut off or invalid.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let fixed: &[u8; 20] = bytes.first_chunk()?;
         let two = |at: usize| u16::from_be_bytes([fixed[at], fixed[at + 1]]);

@@ -1,7 +1,7 @@
-//! The certificates of a server: their bytes, and which of them no client needs.
+//! Certificates of a server: their bytes, and those that no client needs.
 //!
-//! A client needs the path from the server's own certificate to one that an authority it trusts has issued. Absent:
-//! signatures, dates and names; a client has verified them, or was told not to.
+//! A client needs the path from the server's certificate to one issued by a trusted authority. Absent: checks of signatures,
+//! dates and names; clients verify them.
 //!
 //! Source: RFC 8446 section 4.4.2, RFC 5280 section 4.1.2.
 
@@ -12,10 +12,10 @@ use rustls::pki_types::CertificateDer;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) bytes: u64,
-    /// Names as RFC 2253 writes them; empty where the certificate cannot be read.
+    /// Names as in RFC 2253; empty if the certificate cannot be parsed.
     pub(super) subject: String,
     pub(super) issuer: String,
-    /// Name and key of it in DER, by which an authority is known.
+    /// Its name and key in DER, which identify an authority.
     pub(super) name_and_key: Vec<u8>,
     /// Whether it is one of the authorities that browsers have: the same name with the same key.
     pub(super) is_authority_of_browsers: bool,

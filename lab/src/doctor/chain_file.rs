@@ -5,10 +5,10 @@
 use super::finding::Finding;
 use super::judge::first_flight::judge_file;
 
-/// Judges the contents of a file of `ssl_certificate`; `None` where its certificates fit.
+/// Analyzes the contents of an `ssl_certificate` file; `None` if its certificates fit.
 ///
 /// # Errors
-/// A sentence where there is no certificate in it.
+/// The file has no certificate; a sentence.
 pub fn chain_file(pem: &[u8]) -> Result<Option<Finding>, String> {
     let file = tls::Chain::from_pem(pem).map_err(|fault| fault.to_string())?;
     let certificates: Vec<Vec<u8>> = file.certificates().map(<[u8]>::to_vec).collect();
@@ -101,7 +101,7 @@ mod tests {
             .expect("it is too large");
         assert!(found.fixes[0].contains("it is a root"), "{found:?}");
         assert!(found.fixes[0].contains("CN=root"), "{found:?}");
-        // A server's own certificate is needed, whoever has issued it.
+        // A server's own certificate is needed, even if self-signed.
         let own = chain_file(&pem(&[certificate("leaf", "leaf", 15_000)]));
         let own = own.expect("it is a chain").expect("it is too large");
         assert!(own.fixes[0].contains("fewer"), "{own:?}");

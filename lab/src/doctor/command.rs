@@ -12,7 +12,7 @@ pub(super) fn server_name(url: &Url) -> (String, String) {
     (quoted(&server), quoted(&url.host))
 }
 
-/// A word for a shell of POSIX, in quotes where it needs some.
+/// Returns a word for a POSIX shell, quoted if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:%@,+=".contains(c);
     match !word.is_empty() && word.chars().all(is_plain) {

@@ -12,15 +12,15 @@ pub struct Diagnosis {
     pub format: String,
     /// The URL or file that was examined.
     pub target: String,
-    /// The protocol that the target's server chose, as ALPN names it; empty where there is none.
+    /// The protocol that the server chose, by its ALPN name; empty if there is none.
     pub protocol: String,
     /// Its findings, most costly first.
     pub findings: Vec<Finding>,
     /// Checks with and without a verdict.
     pub coverage: Coverage,
-    /// Figures of what was measured, findings or not, by name.
+    /// All measured figures by name, also those without a finding.
     pub measured: Map<String, Value>,
-    /// How it was measured, and on what machine.
+    /// Conditions of the measurement: network, machine, notes.
     pub conditions: Map<String, Value>,
 }
 

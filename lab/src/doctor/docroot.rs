@@ -1,7 +1,7 @@
-//! Files that the doctor writes where the target's server finds them, of sizes that the site does not have.
+//! Files of the doctor in a directory of the target's server, of sizes that the site lacks.
 //!
-//! Names are random, and nothing that is there before is written over. All files go when the [`Docroot`] does, which is also
-//! when an examination is interrupted.
+//! Names are random, and no existing file is overwritten. Dropping the [`Docroot`] removes all files, also if an examination is
+//! interrupted.
 
 use std::fs::{self, OpenOptions};
 use std::io::Write;
@@ -27,7 +27,7 @@ pub(super) struct Docroot {
 /// The type of a file; all are filled with random bytes, which no coding makes fewer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Type {
-    /// Of no known type, so that it is not compressed.
+    /// A file of no known type, so servers do not compress it.
     Binary,
     /// HTML, which servers compress by default, and hardly anything else. Over SPDY some do whatever the client accepts.
     Html,
@@ -56,10 +56,10 @@ impl Docroot {
         })
     }
 
-    /// The URL of a file with a number of bytes, which is written unless it is there.
+    /// Returns the URL of a file of this size, and writes the file if it is missing.
     ///
     /// # Errors
-    /// It cannot be written, or there are [`FILES_MAX`].
+    /// The file cannot be written, or there are [`FILES_MAX`].
     pub(super) fn file(&mut self, bytes: usize, kind: Type) -> Result<Url, Failure> {
         let ending = match kind {
             Type::Binary => "bin",
@@ -84,7 +84,7 @@ impl Docroot {
             Failure::other(format!("cannot write {}: {reason}", path.display()))
         };
         let mut options = OpenOptions::new();
-        // Whoever the server's workers are has to read it.
+        // The server's workers may run as any user, and must read the file.
         let options = options.write(true).create_new(true).mode(0o644);
         let mut file = options.open(&path).map_err(failed)?;
         self.written.push(path.clone());

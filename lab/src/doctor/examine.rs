@@ -1,4 +1,4 @@
-//! An examination in progress: the plan, what the first request showed, and what the checks share.
+//! An examination in progress: the plan, results of the first request, and data shared by checks.
 //!
 //! A check makes its requests by [`Examination::visit`] and returns findings.
 
@@ -28,15 +28,15 @@ pub struct Examination<'a> {
     pub lookup: &'a Lookup,
     /// The first request's results.
     pub first: FirstLook,
-    /// Figures of what was measured, by name.
+    /// Measured figures by name.
     pub measured: Map<String, Value>,
     /// Remarks for the reader, in sentences.
     pub notes: Vec<String>,
     /// Names of checks without a verdict, in their order.
     pub(super) unjudged: Vec<&'static str>,
-    /// Codes that were found above note so far.
+    /// Codes found so far with a severity above note.
     pub(super) found: Vec<Code>,
-    /// Files of the doctor, where the plan has a directory for them.
+    /// Files of the doctor, if the plan has a directory for them.
     pub(super) docroot: Option<Docroot>,
     /// See [`Examination::site`].
     pub(super) known_bodies: Option<Vec<Body>>,
@@ -44,21 +44,21 @@ pub struct Examination<'a> {
     watch: &'a dyn Watch,
 }
 
-/// The first request to the target, on a connection of its own and straight over the network.
+/// The first request to the target, on its own connection and without a link.
 #[derive(Debug)]
 pub struct FirstLook {
     /// The protocol that the server chose.
     pub protocol: Protocol,
     /// The connection's record.
     pub record: ConnectionRecord,
-    /// The response, of which no coding was accepted.
+    /// The response; the request accepted no coding.
     pub response: Response,
 }
 
 /// A body of the site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
-    /// Where it is.
+    /// Its URL.
     pub url: Url,
     /// Its bytes without a content coding.
     pub bytes: u64,
@@ -125,16 +125,17 @@ impl<'a> Examination<'a> {
         })
     }
 
-    /// The URL of a file of this size in the plan's docroot, which is written unless it is there; `None` without a docroot.
+    /// Returns the URL of a file of this size in the plan's docroot, and writes the file if it is missing. Returns `None` without a
+    /// docroot.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub(super) fn planted(&mut self, bytes: usize, kind: Type) -> Result<Option<Url>, Failure> {
         let docroot = self.docroot.as_mut();
         docroot.map(|docroot| docroot.file(bytes, kind)).transpose()
     }
 
-    /// Runs a task whose connections take a network path to the target, on a thread of its own.
+    /// Runs a task on its own thread, with connections on a network path to the target.
     ///
     /// # Errors
     /// There is no such network path.
@@ -147,13 +148,13 @@ impl<'a> Examination<'a> {
         visit(parts, self.address(), network_path, task)
     }
 
-    /// Where the target is.
+    /// The target's address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.lookup.addresses[0]
     }
 
-    /// How many requests are left, without those that are kept for trials.
+    /// Requests left, without those reserved for trials.
     #[must_use]
     pub fn requests_left(&self) -> u32 {
         let kept = if self.plan.tries { TRIAL_REQUESTS } else { 0 };
@@ -184,13 +185,13 @@ impl<'a> Examination<'a> {
         self.measured.insert(name.to_owned(), value.into());
     }
 
-    /// The round trip of [`NetworkPath::Delayed`]: the link's, else the least that TCP has seen.
+    /// The round trip of [`NetworkPath::Delayed`]: the link's, else the kernel's least one.
     #[must_use]
     pub fn round_trip(&self) -> Option<Duration> {
         self.network.round_trip().or(self.first.record.min_rtt)
     }
 
-    /// That of [`Examination::round_trip`], ms; 0 where it is not known.
+    /// [`Examination::round_trip`] in ms; 0 if unknown.
     #[must_use]
     pub fn round_trip_ms(&self) -> f64 {
         self.round_trip().map_or(0.0, in_ms)
@@ -203,7 +204,7 @@ fn visit<'a, T: Send>(
     network_path: NetworkPath,
     task: impl FnOnce(&Visitor<'_>) -> T + Send,
 ) -> Result<T, Failure> {
-    // A trait object runs a task that may be called again; this one is there once.
+    // The trait object could call its task repeatedly, so this `FnOnce` is taken from an option.
     let (mut task, mut result) = (Some(task), None);
     let is_emulated = network.round_trip().is_some() && network_path != NetworkPath::Direct;
     network.run(network_path, &mut |filter| {

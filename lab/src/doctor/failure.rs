@@ -8,7 +8,7 @@ use crate::fetch;
 /// Why a measurement, or a whole examination, came to nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Somebody has asked for the end.
+    /// The user interrupted the examination.
     Interrupted,
     /// As many requests were sent as may be.
     BudgetSpent,

@@ -10,13 +10,13 @@ use super::code::{Code, Text};
 pub struct Finding {
     /// Its code.
     pub code: Code,
-    /// How bad it is.
+    /// Its severity.
     pub severity: Severity,
     /// One sentence, with its figures.
     pub title: String,
     /// Time that a visitor loses by it, ms.
     pub lost_ms: f64,
-    /// Round trips that are lost, where the cost grows with the distance; else 0.
+    /// Lost round trips, if the cost grows with the distance; else 0.
     pub lost_round_trips: f64,
     /// Figures that prove it, by name.
     pub evidence: Map<String, Value>,
@@ -36,7 +36,7 @@ pub(super) fn name_of_server(name: &str) -> String {
 /// Characters of a name that a server sent: names of fields, metrics and protocols are shorter.
 const NAME_CHARS_MAX: usize = 64;
 
-/// How bad a finding is.
+/// Severity of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
@@ -49,7 +49,7 @@ pub enum Severity {
 }
 
 impl Finding {
-    /// A finding with a title of its own, without figures and fixes, which the methods below add.
+    /// Returns a finding with its own title. The methods below add figures and fixes.
     #[must_use]
     pub fn new(code: Code, severity: Severity, title: impl Into<String>) -> Self {
         let (title, fixes) = (title.into(), Vec::new());
@@ -69,7 +69,7 @@ impl Finding {
         }
     }
 
-    /// Sets what it costs: milliseconds, and round trips where it grows with the distance.
+    /// Sets the cost: milliseconds, and round trips if the cost grows with the distance.
     #[must_use]
     pub fn costs(mut self, lost_ms: f64, lost_round_trips: f64) -> Self {
         (self.lost_ms, self.lost_round_trips) = (lost_ms, lost_round_trips);
@@ -83,14 +83,14 @@ impl Finding {
         self
     }
 
-    /// Adds a fix behind the others.
+    /// Appends a fix.
     #[must_use]
     pub fn fix(mut self, line: impl Into<String>) -> Self {
         self.fixes.push(line.into());
         self
     }
 
-    /// Adds fixes in front of the others.
+    /// Inserts fixes before the others.
     pub(crate) fn fix_first(mut self, lines: impl IntoIterator<Item = String>) -> Self {
         self.fixes.splice(0..0, lines);
         self

@@ -1,9 +1,8 @@
 //! The doctor finds causes of a late first byte, with evidence and the directive that fixes each.
 //!
-//! A [`Finding`] has a stable [`Code`], what it costs, and its evidence; a [`Diagnosis`] is all findings of a target with the
-//! conditions in which they were made. Gathering is apart from judging: facts come from requests to a server ([`examine`], by
-//! crate::fetch), from a capture of packets (crate::capture) or from a page ([`from_har`]), and pass through the judges of
-//! `judge`. A judge is a function of facts alone. Titles and fixes are in the row of each code (`code`).
+//! A [`Finding`] has a stable [`Code`], a cost, and evidence. A [`Diagnosis`] has all findings of a target and the conditions of
+//! the measurement. Facts come from requests to a server ([`examine`], by crate::fetch), from packets (crate::capture) or from a
+//! page ([`from_har`]). Functions of `judge` turn facts into findings. Titles and fixes are in the row of each code (`code`).
 //!
 //! Source: docs/doctor.md.
 

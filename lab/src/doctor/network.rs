@@ -1,4 +1,4 @@
-//! Where an examination's connections go: straight to the target, or over a link with a known delay.
+//! Network path of an examination: directly to the target, or over a link with a known delay.
 
 use std::time::{Duration, Instant};
 
@@ -10,14 +10,14 @@ use super::tunable::Tuner;
 pub enum NetworkPath {
     /// As the kernel has it.
     Direct,
-    /// With the round trip of [`Network::round_trip`], where the network can delay, and with acknowledgements of the client
-    /// held for so long, as far as [`Network::holds`] says; `None` sends each at once.
+    /// With the delay of [`Network::round_trip`], if any. The client's acknowledgements are held for this time, one of
+    /// [`Network::holds`]; `None` sends them at once.
     Delayed(Option<Duration>),
 }
 
 /// How connections reach the target.
 pub trait Network: Sync {
-    /// The round trip that is added on [`NetworkPath::Delayed`]; `None` where none can be.
+    /// The delay added on [`NetworkPath::Delayed`]; `None` if the network cannot add any.
     fn round_trip(&self) -> Option<Duration>;
 
     /// For how long acknowledgements can be held on [`NetworkPath::Delayed`], the longest first.
@@ -31,10 +31,10 @@ pub trait Network: Sync {
     /// One sentence for the report: how connections reach the target, and why not better.
     fn description(&self) -> String;
 
-    /// Runs a task once, on a thread whose connections take this way, and those of threads that it starts.
+    /// Runs a task once, on a thread that uses this path for its connections. Threads started by the task use it, too.
     ///
     /// # Errors
-    /// There is no such way.
+    /// There is no such path.
     fn run(
         &self,
         network_path: NetworkPath,

@@ -14,7 +14,7 @@ pub struct Plan {
     pub url: Url,
     /// More URLs of the same server, for sizes that the target does not have.
     pub more: Vec<Url>,
-    /// URLs of the same server whose application flushes a first part early.
+    /// URLs of the same server with an application that flushes a first part early.
     pub flushed: Vec<Url>,
     /// A directory that the target's server serves under the target's path: files are written there, and removed.
     pub docroot: Option<PathBuf>,
@@ -24,11 +24,11 @@ pub struct Plan {
     pub trust: Trust,
     /// The file that [`Plan::trust`] is from, for [`Plan::command`].
     pub cacert: Option<PathBuf>,
-    /// How long a connection or a response may take.
+    /// Limit of time for a connection or a response.
     pub timeout: Duration,
-    /// How many requests may be sent, of all checks.
+    /// Limit of requests for all checks together.
     pub requests_max: u32,
-    /// Whether settings of the target's kernel are changed for a while, to see what they cost.
+    /// Whether settings of the target's kernel are changed for a while, to measure their cost.
     pub tries: bool,
 }
 
@@ -90,21 +90,21 @@ impl Plan {
         line
     }
 
-    /// The target and all further URLs, without those that flush.
+    /// The target and the URLs of `more`, without those of `flushed`.
     pub fn urls(&self) -> impl Iterator<Item = &Url> {
         std::iter::once(&self.url).chain(&self.more)
     }
 }
 
-/// Requests that an examination sends at most, unless the plan says another number.
+/// Default limit of requests for an examination.
 pub const REQUESTS: u32 = 400;
 /// The most requests that a plan may allow.
 pub const REQUESTS_MAX: u32 = 100_000;
-/// Requests that are kept for trying settings of the target's kernel, where that is planned.
+/// Requests reserved for trials of kernel settings, if planned.
 pub const TRIAL_REQUESTS: u32 = 96;
 /// Connections that are open at a time, at most: the doctor is no load.
 pub const CONNECTIONS_MAX: usize = 4;
-/// How long a connection or a response may take, unless the plan says it.
+/// Default limit of time for a connection or a response.
 pub const TIMEOUT: Duration = Duration::from_secs(30);
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
-//! The course of an examination: one check after the other, and what they found as a diagnosis.
+//! Runs the checks of an examination one after another, and collects their findings in a diagnosis.
 //!
-//! A check that fails does not end the others: why it failed is a note in the diagnosis's conditions.
+//! A failed check does not end the others; the diagnosis has a note with the reason.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! The bodies of a site: those of the URLs that were given and of those that the page refers to.
+//! Bodies of a site: those of the plan's URLs and of the page's resources.
 
 use super::examine::{Body, Examination};
 use super::failure::Failure;
@@ -7,10 +7,10 @@ use crate::client::Url;
 use crate::wire;
 
 impl Examination<'_> {
-    /// The bodies of the plan's URLs and of what the page refers to on the same server; requested when they are first asked for.
+    /// Returns the bodies of the plan's URLs and of the page's resources on the same server. The first call requests them.
     ///
     /// # Errors
-    /// Interrupted, or no connection comes about.
+    /// Interrupted, or no connection is established.
     pub fn site(&mut self) -> Result<Vec<Body>, Failure> {
         if let Some(known) = &self.known_bodies {
             return Ok(known.clone());
@@ -20,8 +20,7 @@ impl Examination<'_> {
     }
 }
 
-/// Asks for each URL with gzip and without; those that are not answered by 200 are left out, and so are those after the last
-/// request that may be sent.
+/// Requests each URL with gzip and without. Omits URLs without a 200 response, and all URLs after the end of the budget.
 ///
 /// # Errors
 /// Interrupted.
@@ -46,7 +45,7 @@ fn look(x: &Examination<'_>) -> Result<Vec<Body>, Failure> {
                     Ok(response) => both.push(response),
                     Err(Failure::Interrupted) => return Err(Failure::Interrupted),
                     Err(Failure::BudgetSpent) => return Ok(bodies),
-                    // One URL that fails does not hide the others.
+                    // One failed URL does not affect the others.
                     Err(_) => {}
                 }
             }
@@ -79,7 +78,7 @@ fn first_of_server(urls: impl Iterator<Item = Url>, server: &Url) -> Vec<Url> {
     first
 }
 
-/// URLs that are looked at, at most.
+/// Limit of examined URLs.
 const URLS_MAX: usize = 12;
 
 #[cfg(test)]

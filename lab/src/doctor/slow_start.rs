@@ -1,7 +1,7 @@
 //! Round trips that bytes take at the beginning of a connection.
 //!
-//! A server sends its first segments at once, then waits for acknowledgements; each round trip doubles what it may send.
-//! Loss, and acknowledgements of clients that hold them, make it slower, never faster.
+//! A server sends its initial window at once, then waits for acknowledgements; each round trip doubles the window. Loss and
+//! delayed acknowledgements make a connection slower, never faster.
 //!
 //! Source: RFC 6928 section 2 (ten segments), RFC 5681 section 3.1 (slow start).
 
@@ -11,7 +11,7 @@ pub(super) const SEGMENT_BYTES: u64 = 1448;
 /// Bytes that a server sends before it hears of the client.
 pub(super) const INITIAL_WINDOW_BYTES: u64 = 10 * SEGMENT_BYTES;
 
-/// Round trips that `bytes` take beyond the one that brings the first of them.
+/// Round trips of `bytes` after the first one.
 pub(super) fn further_round_trips(bytes: u64) -> u32 {
     let (mut sent, mut window, mut trips) = (INITIAL_WINDOW_BYTES, INITIAL_WINDOW_BYTES, 0);
     while sent < bytes {

@@ -1,7 +1,6 @@
-//! Settings of a server's kernel that an examination may try, and who sets them.
+//! Settings of a server's kernel that an examination may try, and the trait that sets them.
 //!
-//! The kernel is the target's: an examination changes nothing but by a [`Tuner`], which a network has only where that was
-//! asked for.
+//! The kernel is the target's. An examination changes it only by a [`Tuner`], and a network has one only with `--try`.
 //!
 //! Source: the kernel's ip-sysctl.rst, ip-route(8), ethtool(8).
 
@@ -42,8 +41,7 @@ impl Tunable {
         }
     }
 
-    /// Its sysctl, where only that sets it: then connections of others have it, too, while it is tried. The others belong to
-    /// a route or a device.
+    /// Its sysctl, if no route or device has the setting. Connections of others are affected during a trial.
     #[must_use]
     pub const fn sysctl(self) -> Option<&'static str> {
         match self {
@@ -80,7 +78,7 @@ pub trait Tuner: Sync {
     fn notify(&self, sentence: &str);
 }
 
-/// A setting that gets its own value back when this is dropped, also when a panic or an interruption ends its trial.
+/// A changed setting. Dropping it restores the original value, also after a panic or an interruption.
 pub(super) struct Changed<'a> {
     tuner: &'a dyn Tuner,
     tunable: Tunable,
@@ -127,7 +125,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// A kernel in memory, of which one setting may refuse to be set.
+    /// A kernel in memory; one setting may be refused.
     #[derive(Default)]
     pub(in crate::doctor) struct Kernel {
         state: Mutex<State>,

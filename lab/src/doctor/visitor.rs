@@ -1,4 +1,4 @@
-//! The requests of an examination: counts them, limits connections, and takes the way that was asked for.
+//! Requests of an examination: counts them, limits connections, and selects the network path.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
@@ -63,10 +63,10 @@ impl Drop for Permit<'_> {
 
 /// An observer of an examination.
 pub trait Watch: Sync {
-    /// Progress: what is done now, and how many of the checks are over.
+    /// Reports progress: the current step, completed checks, and all checks.
     fn step(&self, what: &str, done: usize, of: usize);
 
-    /// Whether somebody has asked for the end.
+    /// Whether the user interrupted the examination.
     fn is_stopped(&self) -> bool;
 }
 
@@ -96,7 +96,7 @@ impl<'a> Visitor<'a> {
     #[must_use]
     pub fn dial(&self) -> Dial {
         let acks = match (self.network_path, self.is_emulated) {
-            // The link decides, so that the kernel's moods are out of it.
+            // The link controls acknowledgements, so the kernel's setting has no effect.
             (_, true) => Acks::Kernel,
             (NetworkPath::Direct, false) => Acks::Kernel,
             (NetworkPath::Delayed(None), false) => Acks::Quick,
@@ -116,7 +116,7 @@ impl<'a> Visitor<'a> {
     /// # Errors
     /// It cannot be opened, or the examination was interrupted.
     pub fn open(&'a self, dial: &Dial) -> Result<Session<'a>, Failure> {
-        self.go_on()?;
+        self.check_stopped()?;
         let permit = self.budget.enter();
         let connection = Connection::open(dial)?;
         Ok(Session {
@@ -127,9 +127,9 @@ impl<'a> Visitor<'a> {
         })
     }
 
-    /// Runs a task for each number below `rounds`, as many at a time as connections may be open. A task must have one
-    /// [`Session`] at a time: with two each of several tasks would wait for ever for the second of the others. Returns what the
-    /// tasks returned, in the order of their numbers, and why one failed; rounds that failed or were not begun are left out.
+    /// Runs a task for each number below `rounds`, up to [`CONNECTIONS_MAX`] at a time. Returns the results in the order of their
+    /// numbers, and the first failure. Failed and unstarted rounds have no result. A task must have only one [`Session`] at a time:
+    /// tasks with two could wait for each other forever.
     pub fn side_by_side<T: Send>(
         &self,
         rounds: usize,
@@ -137,7 +137,7 @@ impl<'a> Visitor<'a> {
     ) -> (Vec<T>, Option<Failure>) {
         let next = AtomicUsize::new(0);
         let ended = Mutex::new((Vec::new(), None));
-        // A thread whose task fails ends; so a server that answers nothing is not asked in each round.
+        // A thread ends with its first failure, so a dead server is not requested in each round.
         let work = || loop {
             let round = next.fetch_add(1, Ordering::Relaxed);
             if round >= rounds {
@@ -185,14 +185,14 @@ impl<'a> Visitor<'a> {
         request(url, "GET", fields)
     }
 
-    /// How many requests are left for all that follows.
+    /// Requests left for all checks.
     #[must_use]
     pub fn requests_left(&self) -> u32 {
         self.plan.requests_max.saturating_sub(self.budget.sent())
     }
 
-    /// Which of these times, in nanoseconds of the monotonic clock from beginning to end, are worth nothing because the way
-    /// to the server was late meanwhile.
+    /// Whether each of these samples is void, because the network path was late meanwhile. Samples are from beginning to end,
+    /// nanoseconds of the monotonic clock.
     #[must_use]
     pub fn are_void(&self, samples: &[(u64, u64)]) -> Vec<bool> {
         let clocks = Clocks::now();
@@ -203,7 +203,7 @@ impl<'a> Visitor<'a> {
         self.filter.are_void(&samples)
     }
 
-    /// How long those of [`Visitor::are_void`]'s times took that count, ms.
+    /// Durations of the times that [`Visitor::are_void`] does not exclude, ms.
     #[must_use]
     pub fn valid_ms(&self, samples: &[(u64, u64)]) -> Vec<f64> {
         let both = samples.iter().zip(self.are_void(samples));
@@ -217,7 +217,7 @@ impl<'a> Visitor<'a> {
         self.plan
     }
 
-    fn go_on(&self) -> Result<(), Failure> {
+    fn check_stopped(&self) -> Result<(), Failure> {
         match self.watch.is_stopped() {
             true => Err(Failure::Interrupted),
             false => Ok(()),
@@ -225,7 +225,7 @@ impl<'a> Visitor<'a> {
     }
 
     fn take(&self, requests: usize) -> Result<(), Failure> {
-        self.go_on()?;
+        self.check_stopped()?;
         let requests = u32::try_from(requests).map_err(|_| Failure::BudgetSpent)?;
         self.budget.take(requests, self.plan.requests_max)
     }
@@ -241,10 +241,10 @@ impl Session<'_> {
         Ok(self.connection.exchange(request)?)
     }
 
-    /// Sends requests at once where the protocol has streams, else in turn.
+    /// Sends requests at once if the protocol has streams, else in turn.
     ///
     /// # Errors
-    /// Not as many requests are left, or the examination was interrupted.
+    /// Not enough requests are left, or the examination was interrupted.
     pub fn exchange_all(
         &mut self,
         requests: &[Request],
@@ -283,7 +283,7 @@ impl Session<'_> {
     /// It cannot be opened, or the examination was interrupted.
     pub fn keep_open(&mut self) -> Result<(), Failure> {
         if !self.is_open() {
-            self.visitor.go_on()?;
+            self.visitor.check_stopped()?;
             self.connection = Connection::open(&self.dial)?;
         }
         Ok(())
@@ -302,7 +302,7 @@ pub(super) fn request(url: &Url, method: &str, fields: &[(&str, &str)]) -> Reque
     Request::new(url, method, &url.path, &fields, b"")
 }
 
-/// Who asks.
+/// The `User-Agent` of the doctor.
 const USER_AGENT: &str = concat!("firstbyte-doctor/", env!("CARGO_PKG_VERSION"));
 
 #[cfg(test)]
@@ -383,7 +383,7 @@ pub(super) mod tests {
                 (vec![0, 1, 2, 4], Some(Failure::BudgetSpent))
             );
             assert_eq!(visitor.rounds(5, task), Err(Failure::BudgetSpent));
-            // Each thread ends with the failure of its own.
+            // Each thread ends with its own failure.
             let asked = AtomicUsize::new(0);
             let (_, failure) = visitor.side_by_side(50, |_| {
                 asked.fetch_add(1, Ordering::Relaxed);

@@ -48,7 +48,7 @@ pub struct Report {
     pub is_a_a: bool,
     /// Probability that any interval of the report misses its true value, at any look; at most.
     pub alpha: f64,
-    /// Arms, the first of which others are compared with.
+    /// Arms; the others are compared with the first.
     pub arms: Vec<Arm>,
     /// Users who enter in a day, all arms together: mean of the last days. `None`: less than an hour of data.
     pub users_per_day: Option<f64>,

@@ -449,7 +449,7 @@ fn about_wait(report: &Report, wait: &Wait) -> String {
     }
 }
 
-/// Arms of which a verdict has sentences.
+/// Limit of arms with sentences in a verdict.
 const ARMS_MAX: usize = 10;
 /// Sentences about other metrics.
 const OTHERS_MAX: usize = 12;

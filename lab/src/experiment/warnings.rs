@@ -1,4 +1,4 @@
-//! Warnings of a report: reasons for care, none of which stops a verdict.
+//! Warnings of a report. They advise care, but never prevent a verdict.
 
 use super::report::{Arm, Report, ShareTest, State};
 use super::words::{count, label, percent, quantity};

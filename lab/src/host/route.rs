@@ -131,7 +131,7 @@ down0\t070200C0\t00000000\t0000\t0\t0\t0\tFFFFFFFF\t0\t0\t0
         );
     }
 
-    /// The routes of the machine itself, where it has such.
+    /// The routes of the machine itself, if it has any.
     #[test]
     fn device_of_this_machine_is_one_it_has() {
         for address in ["192.0.2.1", "2001:db8::1"] {

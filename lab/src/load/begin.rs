@@ -26,12 +26,12 @@ impl Loader<'_> {
         }
     }
 
-    /// Begins what is due at a constant rate.
+    /// Begins requests that are due at a constant rate.
     pub(super) fn due(&mut self, now: u64) {
         let Some(mut schedule) = self.schedule.take() else {
             return;
         };
-        // What was due before the end of the run is sent, however late.
+        // Requests that were due before the end of the run are sent, however late.
         while schedule.next_ns() <= now && self.take_budget(schedule.next_ns()) {
             self.backlog.push_back(schedule.take());
         }
@@ -80,7 +80,7 @@ impl Loader<'_> {
         self.take_budget(now).then_some(now)
     }
 
-    /// Begins what may be begun on a connection, and sends it.
+    /// Begins as many requests as a connection may have, and sends them.
     pub(super) fn begin_more(&mut self, at: usize) {
         if !self.running {
             return;

@@ -1,4 +1,4 @@
-//! CPU time and memory of processes, and what the machine does beside.
+//! CPU time and memory of processes, and the load of the machine.
 //!
 //! Source: proc(5).
 
@@ -47,7 +47,7 @@ pub(super) fn family(pid: u32) -> Vec<u32> {
     found
 }
 
-/// CPU time of processes so far, nanoseconds, threads that have ended left out; `None` where none of them is there.
+/// CPU time of processes so far, nanoseconds, without threads that have ended; `None` if no process exists.
 pub(super) fn cpu_ns(pids: &[u32]) -> Option<u64> {
     let mut total = None;
     for pid in pids {
@@ -63,7 +63,7 @@ pub(super) fn cpu_ns(pids: &[u32]) -> Option<u64> {
     total
 }
 
-/// Resident memory of processes, bytes, what they share counted once for each.
+/// Resident memory of processes, bytes; shared memory is counted for each process.
 pub(super) fn memory_bytes(pids: &[u32]) -> Option<u64> {
     let of = |pid: &u32| {
         let text = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;

@@ -1,8 +1,8 @@
-//! Samples that are kept until it is known whether they say anything of the server.
+//! Samples that are kept until a filter has accepted them.
 //!
-//! An emulated link knows when it was late itself, and a sample of that time is excluded. It knows so for sure only once
-//! the sample is complete, and is not to be asked for each; so where there is a [`SampleFilter`], samples are kept and
-//! filtered together, many times a second. Without one they are counted at once.
+//! An emulated link knows the times when it was late, and excludes samples of those times. It knows them only after a sample is
+//! complete, and a query for each sample would be expensive. So with a [`SampleFilter`], samples are kept and filtered together,
+//! many times a second. Without one they are counted at once.
 //!
 //! Source: docs/lab.md.
 
@@ -12,7 +12,7 @@ use super::result::{LoadResult, Sample};
 use crate::client::Clocks;
 use crate::stats::Metric;
 
-/// Who knows in which samples something between client and server was measured, not the server.
+/// Excludes samples that measured something between client and server instead of the server.
 pub trait SampleFilter: Sync {
     /// Whether samples are excluded, each from its first moment to its last; as many answers as there are samples.
     fn excludes(&self, samples: &[(Instant, Instant)]) -> Vec<bool>;
@@ -22,7 +22,7 @@ pub trait SampleFilter: Sync {
 }
 
 impl LoadResult {
-    /// Counts a sample, or keeps it where it is to be filtered.
+    /// Counts a sample, or keeps it for the filter if there is one.
     #[inline]
     pub(super) fn sample(&mut self, metric: Metric, from_ns: u64, to_ns: u64) {
         match &mut self.unfiltered {

@@ -21,22 +21,22 @@ pub struct Server {
     pub plan: Plan,
 }
 
-/// A bench that is asked for.
+/// Settings of a bench.
 #[derive(Clone, Debug)]
 pub struct Job {
     /// The servers; more than one take turns.
     pub servers: Vec<Server>,
-    /// How many times each is loaded.
+    /// Number of runs of each server.
     pub blocks: usize,
     /// For how long each is loaded before, without being measured; nanoseconds.
     pub warm_up_ns: u64,
-    /// Where the order of turns comes from.
+    /// Seed of the order of turns.
     pub seed: u64,
     /// Certificates are not verified.
     pub insecure: bool,
 }
 
-/// Where a bench is.
+/// Progress of a bench.
 #[derive(Clone, Copy, Debug)]
 pub struct Step<'a> {
     /// Runs that are over, and all of them.
@@ -64,11 +64,11 @@ pub struct Measured {
     pub steal: f64,
 }
 
-/// Does a job; samples that `filter` excludes are counted apart. `watch` is called ten times a second, and ends the job when
-/// it returns false; what was measured until then is returned.
+/// Runs a job. Samples excluded by `filter` are counted separately. `watch` is called ten times a second; if it returns false,
+/// the job ends and the results so far are returned.
 ///
 /// # Errors
-/// A thread cannot be made, or a server does not answer at all.
+/// A thread cannot be started, or a server never answers.
 pub fn bench(
     job: &Job,
     filter: Option<&dyn SampleFilter>,

@@ -1,4 +1,4 @@
-//! Loading servers: requests at a rate or in a closed loop, from threads, and what was counted meanwhile.
+//! Load generator: requests at a rate or in a closed loop, from threads, with their counts and times.
 
 mod begin;
 mod cpu;

@@ -5,7 +5,7 @@ use tls::ClientConfig;
 
 use crate::client::{Protocol, Request};
 
-/// How many requests a connection carries.
+/// Number of requests on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
     /// They are open before the first request, and kept.
@@ -28,10 +28,10 @@ impl Connect {
     }
 }
 
-/// A run that is asked for.
+/// Settings of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// Where the server is.
+    /// The server's address.
     pub address: std::net::SocketAddr,
     /// TLS, and the name that the certificate must have.
     pub tls: Option<(ClientConfig, ServerName<'static>)>,
@@ -47,18 +47,18 @@ pub struct Plan {
     pub streams: usize,
     /// Threads.
     pub threads: usize,
-    /// How many requests; the run also ends with its time.
+    /// Limit of requests; the run also ends with its time.
     pub total: Option<u64>,
     /// For how long requests are begun.
     pub duration_ns: Option<u64>,
     /// Requests a second; a closed loop without.
     pub rate: Option<f64>,
-    /// How many requests a connection carries.
+    /// Number of requests on a connection.
     pub connect: Connect,
-    /// How long a connection or response may take.
+    /// Limit of time for a connection or a response.
     pub timeout_ns: u64,
     /// zlib's level for SPDY's request heads.
     pub spdy_level: u8,
-    /// The process whose CPU time and memory are looked at, with its children.
+    /// The server's process; its CPU time and memory are measured, with its children.
     pub pid: Option<u32>,
 }

@@ -17,7 +17,7 @@ pub(super) struct Sample {
 /// Counts and times of a run, or of a thread of it.
 #[derive(Clone, Debug, Default)]
 pub struct LoadResult {
-    /// How long requests were in progress, nanoseconds, from the first to the last.
+    /// Time with requests in progress, nanoseconds, from the first to the last.
     pub elapsed_ns: u64,
     /// The time that the rate counts, nanoseconds: until the last request began, and the average wait from then on.
     pub steady_ns: u64,
@@ -31,7 +31,7 @@ pub struct LoadResult {
     pub done: u64,
     /// By status.
     pub statuses: Statuses,
-    /// Requests and connections that failed, by what went wrong.
+    /// Failed requests and connections, by error.
     pub errors: BTreeMap<String, u64>,
     /// Times by metric.
     pub(super) times: [Times; Metric::ALL.len()],
@@ -55,7 +55,7 @@ pub struct LoadResult {
     pub busiest_thread: f64,
     /// CPU time that this program used, nanoseconds.
     pub own_cpu_ns: u64,
-    /// CPU time that the server used, nanoseconds, where it was looked at.
+    /// CPU time of the server, nanoseconds, if measured.
     pub server_cpu_ns: Option<u64>,
     /// Its memory at the end, bytes.
     pub server_memory_bytes: Option<u64>,
@@ -166,7 +166,7 @@ impl LoadResult {
         }
     }
 
-    /// Responses a second; 0 where nothing came.
+    /// Responses per second; 0 without responses.
     #[must_use]
     pub fn rate(&self) -> f64 {
         match self.steady_ns {

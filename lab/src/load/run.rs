@@ -18,7 +18,7 @@ use crate::client::now_ns;
 /// How far a run is.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress {
-    /// Responses so far, about.
+    /// Responses so far, approximately.
     pub ended: u64,
     /// Since the first request, nanoseconds.
     pub elapsed_ns: u64,
@@ -47,7 +47,7 @@ pub fn run(
                 let (gate, shared, over) = (&gate, &shared, &over);
                 scope.spawn(move || {
                     let _ended = CountsEnd(over);
-                    // What waits for the CPU here would be measured as if the server had been slow.
+                    // A wait for the CPU in this process would look like a slow server.
                     let _ = shorten_time_slice();
                     let mut loader = Loader::new(plan, filter, shared, number);
                     if let Ok(loader) = &mut loader {
@@ -111,7 +111,7 @@ fn joined(threads: Vec<ScopedJoinHandle<'_, io::Result<LoadResult>>>) -> io::Res
     Ok(result)
 }
 
-/// How many threads have ended, and who is to know.
+/// Number of ended threads, and the thread that waits for them.
 struct Over {
     threads: AtomicUsize,
     watcher: Thread,

@@ -9,12 +9,12 @@ pub(super) struct Schedule {
     begin_ns: u64,
     /// Between two requests of this thread, in 1/1024 ns, so that the sum of many stays exact.
     step: u128,
-    /// How many have been due and taken.
+    /// Number of times taken so far.
     taken: u64,
 }
 
 impl Schedule {
-    /// `rate` requests a second by `threads` threads, of which this is number `thread`: they take turns.
+    /// Returns the schedule of thread number `thread`: `threads` threads take turns to send `rate` requests per second.
     pub(super) fn new(begin_ns: u64, rate: f64, thread: usize, threads: usize) -> Self {
         let each = 1e9 / rate;
         Self {

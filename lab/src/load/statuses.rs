@@ -1,6 +1,6 @@
 //! Responses by status.
 
-/// How many responses had which status.
+/// Responses by status.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Statuses(Vec<(u16, u64)>);
 

@@ -1,10 +1,10 @@
 //! One thread's load: an epoll loop over its connections.
 //!
-//! In a closed loop each connection has as many requests in progress as it may, and the next begins when one ends. At a
-//! constant rate requests begin at their times; those for which no connection has room wait, and their response time counts
-//! from when they should have been sent.
+//! In a closed loop each connection has its limit of requests in progress, and the next one begins when one ends. At a constant
+//! rate requests begin at scheduled times. If no connection has room, a request waits, and its response time counts from its
+//! scheduled time.
 //!
-//! What a turn has for a connection leaves in one write, and all memory is used again: nothing is allocated for a request.
+//! All data of a turn for one connection is sent in one write. Memory is reused: a request allocates nothing.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -26,9 +26,9 @@ use crate::client::{Connection, Stage, Target, now_ns};
 pub(super) struct Shared {
     /// The run is to end now.
     pub(super) stop: AtomicBool,
-    /// Threads whose connections are open, or have failed.
+    /// Threads with all connections opened or failed.
     pub(super) ready: AtomicUsize,
-    /// Responses so far, about.
+    /// Responses so far, approximately.
     pub(super) ended: AtomicU64,
 }
 
@@ -60,11 +60,11 @@ pub(super) struct Loader<'a> {
     pub(super) running: bool,
 }
 
-/// A connection, and what the load has to know of it.
+/// A connection with its state in the load.
 #[derive(Default)]
 pub(super) struct Slot {
     pub(super) connection: Connection,
-    /// Where a connection carries one request: the time from which that counts, until it is sent.
+    /// With one request per connection: the start of its response time, until it is sent.
     pub(super) once: Option<u64>,
     /// When the server may be tried again.
     pub(super) retry_ns: u64,
@@ -92,7 +92,7 @@ impl<'a> Loader<'a> {
             spdy_level: plan.spdy_level,
         };
         if let Some((config, name)) = &plan.tls {
-            // The first connection of a thread makes what all need, which would be measured with it.
+            // The first TLS connection of a thread initializes shared state, which must not be measured.
             ClientConn::new(config, name.clone()).map_err(std::io::Error::other)?;
         }
         let poller = Poller::new()?;
@@ -257,7 +257,7 @@ impl<'a> Loader<'a> {
 
     fn clear_timer(&self) {
         if let Some(timer) = &self.timer {
-            // The count of expirations says nothing that the clock does not.
+            // The number of expirations adds nothing to the clock.
             let _ = rustix::io::read(timer, &mut [0; 8]);
         }
     }
@@ -267,11 +267,11 @@ impl<'a> Loader<'a> {
 const BUFFER_BYTES: usize = 64 << 10;
 /// Most events that are taken at a time.
 const EVENTS: usize = 512;
-/// How often what has no event is looked at, milliseconds.
+/// Interval of checks that have no event, milliseconds.
 const TICK_MS: u64 = 20;
-/// How long a connection that failed waits, nanoseconds.
+/// Delay before a failed connection is retried, nanoseconds.
 pub(super) const RETRY_NS: u64 = 10_000_000;
-/// How many times each connection of a closed loop is tried while none has come to a response.
+/// Attempts for each connection of a closed loop as long as none has received a response.
 pub(super) const TRIES_MAX: u64 = 100;
 /// Responses after which the shared count is raised.
 pub(super) const PROGRESS: u64 = 64;

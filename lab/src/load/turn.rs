@@ -32,7 +32,7 @@ impl Loader<'_> {
         self.flush(at);
     }
 
-    /// Counts what has happened on a connection; returns whether the connection has ended.
+    /// Handles the events of a connection; returns whether the connection has ended.
     fn take_events(&mut self, at: usize, received: &Result<bool, String>) -> bool {
         let now = now_ns();
         let mut closing = matches!(received, Ok(true));
@@ -73,7 +73,7 @@ impl Loader<'_> {
                 }
                 Event::Closing => closing = true,
                 Event::Failed(why) => {
-                    // Why the socket failed says more than that it ended early.
+                    // The socket's error is more precise than an early end.
                     let why = received.as_ref().err().cloned().unwrap_or(why);
                     self.fail(at, &why, now);
                     return true;
@@ -104,7 +104,7 @@ impl Loader<'_> {
         false
     }
 
-    /// Closes a connection, and keeps what the kernel knows of its round trip.
+    /// Closes a connection, and records the kernel's estimate of its round trip.
     pub(super) fn finish(&mut self, at: usize) {
         let connection = &mut self.slots[at].connection;
         if let Some(us) = connection.min_rtt_us() {

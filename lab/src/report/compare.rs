@@ -1,4 +1,4 @@
-//! Two reports from different times: which is better, and what was not measured alike.
+//! Compares two reports from different times: the better one, and differences in their conditions.
 
 use super::comparison::{self, ComparisonReport};
 use super::format::{FORMAT, Report};

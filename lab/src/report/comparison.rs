@@ -19,7 +19,7 @@ pub struct ComparisonReport {
     /// `second is better`, `first is better`, `no difference seen`, `not compared: one run each` or
     /// `not compared: other statuses`.
     pub verdict: String,
-    /// Where none was seen: about how many runs of each would be needed for a difference as large as the one measured.
+    /// Without a difference: the approximate number of runs of each that a difference of this size would need.
     pub runs_needed: Option<u64>,
 }
 
@@ -151,8 +151,7 @@ fn compared(
     }
 }
 
-/// Ratios of two servers of which one had a single run. Pieces of a run are no repetitions, so there is no interval, and
-/// neither server is called better.
+/// Ratios of two servers if one had a single run. Parts of a run are no repetitions, so there is no interval and no winner.
 fn of_single_runs(first: &ServerReport, second: &ServerReport) -> Vec<ComparisonReport> {
     let figures = FIGURES.iter().filter_map(|(figure, _, value)| {
         let of = |server: &ServerReport| {

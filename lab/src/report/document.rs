@@ -34,7 +34,7 @@ pub(crate) fn document(title: &str, rules: &[&str], program: &str, content: &Mar
     page.into_string()
 }
 
-/// A region that is scrolled by itself where it is wider than the screen, also by keyboard.
+/// A region with its own scrolling, also by keyboard, if it is wider than the screen.
 #[must_use]
 pub(crate) fn wide(label: &str, content: &Markup) -> Markup {
     html! { div .wide role="region" tabindex="0" aria-label=(visible(label)) { (content) } }

@@ -1,4 +1,4 @@
-//! Sentences about excluded samples: how many, of which metrics, and whether they are too many.
+//! Sentences about excluded samples: their number, their metrics, and a warning if there are too many.
 //!
 //! Source: docs/lab.md.
 
@@ -7,7 +7,7 @@ use crate::load::SampleFilter;
 use crate::stats::Metric;
 
 impl ServerReport {
-    /// How many samples are excluded, with a filter.
+    /// Number of excluded samples, if there is a filter.
     #[must_use]
     pub(super) fn excluded_sentence(&self) -> Option<String> {
         let sum = |count: fn(&Excluded) -> u64| self.excluded.values().map(count).sum::<u64>();
@@ -25,7 +25,7 @@ impl ServerReport {
         }
     }
 
-    /// A warning where too many samples are excluded.
+    /// A warning if too many samples are excluded.
     pub(super) fn warning(&self, filter: &dyn SampleFilter) -> Option<String> {
         let name = &self.name;
         let metrics = self.listed(|one| !filter.is_conclusive(one.of, one.excluded));
@@ -149,7 +149,7 @@ mod tests {
             excluded += found.excluded;
         }
         assert_eq!((excluded, server.excluded.len()), (all / 7, 3));
-        // What is excluded was a response all the same.
+        // An excluded sample still counts as a response.
         assert_eq!((server.done, server.blocks[0].done), (REQUESTS, REQUESTS));
         let sentence = format!("{excluded} of {all} samples voided: the link was late (service ");
         let warning = "one: more than one sample in a hundred is void, because the link was late";

@@ -1,4 +1,4 @@
-//! A report: what was asked for, under which conditions it was measured, and what of each server.
+//! A report: the job, the conditions of the measurement, and the figures of each server.
 
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +36,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// The report of a job; it warns where `filter` has excluded too much.
+    /// Returns the report of a job, with a warning if `filter` has excluded too many samples.
     #[must_use]
     pub fn new(job: &Job, measured: &Measured, filter: Option<&dyn SampleFilter>) -> Self {
         let servers: Vec<ServerReport> = job
@@ -95,7 +95,7 @@ pub struct Settings {
     pub blocks: usize,
     /// Warming up.
     pub warm_up_s: f64,
-    /// Where the order of turns comes from.
+    /// Seed of the order of turns.
     pub seed: u64,
     /// Certificates were not verified.
     pub insecure: bool,

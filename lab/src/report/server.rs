@@ -13,11 +13,11 @@ use crate::stats::{self, Estimate, Metric, Times};
 pub struct Figure {
     /// The figure.
     pub value: f64,
-    /// Lower end of its interval, where there is one.
+    /// Lower end of its interval, if it has one.
     pub low: Option<f64>,
     /// Upper end.
     pub high: Option<f64>,
-    /// How many measurements it stands on.
+    /// Number of measurements.
     pub n: usize,
 }
 
@@ -49,7 +49,7 @@ impl Figure {
 /// Times of one metric, milliseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct TimesReport {
-    /// How many.
+    /// Number of samples.
     pub n: u64,
     /// Their mean.
     pub mean_ms: f64,
@@ -57,7 +57,7 @@ pub struct TimesReport {
     pub min_ms: f64,
     /// See above.
     pub max_ms: f64,
-    /// By share, such as `p90`: the time below which that share lies, with its interval.
+    /// Percentiles by name, such as `p90`, with their intervals.
     pub percentiles: BTreeMap<String, Figure>,
 }
 
@@ -114,7 +114,7 @@ pub struct ServerReport {
     pub name: String,
     /// URL that was requested, the first of several.
     pub url: String,
-    /// Connections by what was spoken on them.
+    /// Connections by protocol.
     pub protocols: BTreeMap<String, u64>,
     /// Its runs.
     pub blocks: Vec<Block>,
@@ -126,12 +126,12 @@ pub struct ServerReport {
     pub client_cpu_us: Option<Figure>,
     /// The server's resident memory at the end, bytes.
     pub server_memory_bytes: Option<u64>,
-    /// How long requests were in progress, seconds.
+    /// Time with requests in progress, seconds.
     pub elapsed_s: f64,
     /// The part of that time that the rate counts, seconds.
     #[serde(default)]
     pub steady_s: f64,
-    /// Requests a second that were sent, if a rate was asked for.
+    /// Requests sent per second, if the job has a rate.
     #[serde(default)]
     pub sent_rate: Option<f64>,
     /// The share of its time that the client's busiest thread used a CPU, 0 to 1.
@@ -250,7 +250,7 @@ impl ServerReport {
         self.errors.values().sum()
     }
 
-    /// The times that count from when a request should have been sent, where that is known, else from when it was.
+    /// Times from the scheduled time of a request if there is one, else from its sending.
     #[must_use]
     pub fn main_times(&self) -> Option<&TimesReport> {
         // Those that were taken in vain count: the others are no answer to the same question.
@@ -316,7 +316,7 @@ fn of_blocks(blocks: &[Block], figure: impl Fn(&Block) -> Option<f64>) -> Option
     stats::mean(&values, LEVEL).map(Figure::from)
 }
 
-/// How many samples of a metric were excluded, because the link was late meanwhile.
+/// Samples of a metric that were excluded, because the link was late meanwhile.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Excluded {
     /// Those that are left out.

@@ -57,7 +57,7 @@ fn fitting(widths: &[usize], from: usize, width: usize) -> usize {
     widths.len()
 }
 
-/// Appends a title and its text, of which each further line begins below the first one's text.
+/// Appends a title and its text. Further lines are indented to the beginning of the text.
 pub(crate) fn push_entry(title: &str, text: &str, out: &mut String) {
     let start = format!("  {title:<TITLE$}  ");
     push_wrapped(&start, &" ".repeat(TITLE + 4), text, out);

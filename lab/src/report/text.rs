@@ -180,8 +180,8 @@ pub fn figure(figure: Figure, digits: usize) -> String {
     }
 }
 
-/// A row for each kind of times, in milliseconds; below it the intervals of its percentiles, and where a round trip takes
-/// [`ROUND_TRIP_LEAST_US`] or more the same in round trips.
+/// Rows for each kind of times: values in milliseconds, in round trips from [`ROUND_TRIP_LEAST_US`] on, and intervals of the
+/// percentiles.
 fn times(server: &ServerReport, conditions: &Conditions) -> Vec<Vec<String>> {
     let trip_us = conditions
         .round_trip_us
@@ -262,7 +262,7 @@ fn cells(title: &str, others: impl Iterator<Item = String>) -> Vec<String> {
     std::iter::once(title.to_owned()).chain(others).collect()
 }
 
-/// Four digits or more, of which three are behind the point at most.
+/// Formats milliseconds with at least four digits, at most three of them decimals.
 fn milliseconds(ms: f64) -> String {
     let digits = match ms {
         ..9.9995 => 3,
@@ -370,7 +370,7 @@ mod tests {
         json!({ "value": value, "low": value * 0.98, "high": value * 1.07, "n": 20 })
     }
 
-    /// A report of one server whose times are multiples of `ms`.
+    /// A report of one server with times that are multiples of `ms`.
     fn report(ms: f64, round_trip_us: u32) -> Report {
         let percentiles = json!({
             "p50": figure(ms), "p90": figure(2.0 * ms), "p99": figure(30.0 * ms), "p99.9": figure(99.0 * ms)

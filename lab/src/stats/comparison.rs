@@ -1,8 +1,8 @@
-//! Two series of measurements: whether they differ, and how many one would need to see it.
+//! Two series of measurements: whether they differ, and the number of measurements that would show it.
 //!
-//! Two servers that were loaded in turn within blocks are compared by the ratio in each block (the paired t test, on
-//! logarithms), so that what changes from block to block, such as other load on the machine, is common to both and falls
-//! out. Two reports from different times are compared by Welch's t test.
+//! Two servers that were loaded in turn within blocks are compared by the ratio in each block (the paired t test, on logarithms).
+//! Changes between blocks, such as other load on the machine, affect both servers and cancel out. Two reports from different
+//! times are compared by Welch's t test.
 
 use super::estimate::{Estimate, deviation, mean};
 use super::student::t_quantile;
@@ -14,8 +14,8 @@ pub struct Comparison {
     pub ratio: Estimate,
     /// Whether the interval leaves out 1; of several comparisons, the wider interval for all together.
     pub differs: bool,
-    /// Where it does not: about how many measurements of each would be needed to see a difference as large as the one that
-    /// was measured, four times of five; none where that is beyond reason.
+    /// Without a difference: the approximate number of measurements of each that would show the measured difference in four of five
+    /// cases; `None` if it is impractically large.
     pub needed: Option<u64>,
 }
 
@@ -109,7 +109,7 @@ fn verdict(difference: Estimate, differs: bool, deviation: f64) -> Comparison {
 
 /// The level of the interval that decides whether two servers differ: an A/A comparison calls a winner once in a hundred.
 pub const VERDICT_LEVEL: f64 = 0.99;
-/// The end of the normal distribution's interval at 0.99, and what a power of 0.8 adds.
+/// Quantile of the normal distribution for an interval at 0.99, and the addition for a power of 0.8.
 const Z_VERDICT: f64 = 2.575_829;
 const Z_POWER: f64 = 0.841_621;
 /// Measurements that t needs more than the normal distribution at the sizes that matter here.
@@ -231,8 +231,7 @@ mod tests {
         assert!(found.is_some_and(|found| found.differs), "{found:?}");
     }
 
-    /// With as many runs as were said to be needed, a difference of the size that was measured is found in about four cases
-    /// of five.
+    /// With the number of runs in `needed`, a difference of the measured size is found in about four of five cases.
     #[test]
     fn number_of_runs_needed_is_enough() {
         let mut random = Random::new(13);

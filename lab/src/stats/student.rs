@@ -1,6 +1,6 @@
 //! Student's t distribution, and the incomplete beta function behind it.
 
-/// The value below which Student's t with `freedom` degrees of freedom lies with probability `p`, from 0.5 on.
+/// Returns the quantile `p` of Student's t with `freedom` degrees of freedom; `p` is at least 0.5.
 pub(super) fn t_quantile(p: f64, freedom: f64) -> f64 {
     let (mut low, mut high) = (0.0, 1.0);
     while t_below(high, freedom) < p && high < 1e9 {

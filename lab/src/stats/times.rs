@@ -45,7 +45,7 @@ impl Metric {
 pub struct Times {
     /// Those that count.
     pub valid: Histogram<u64>,
-    /// How many more there were, which say nothing of the server.
+    /// Number of excluded samples, which do not measure the server.
     pub excluded: u64,
 }
 
@@ -73,7 +73,7 @@ impl Times {
         self.excluded += other.excluded;
     }
 
-    /// How many were taken.
+    /// Number of samples, including excluded ones.
     #[must_use]
     pub fn taken(&self) -> u64 {
         self.valid.len() + self.excluded

@@ -18,16 +18,16 @@ pub struct KeyLog {
 pub(in crate::capture) struct Secrets {
     /// TLS 1.2: the master secret.
     pub(in crate::capture) master: Vec<u8>,
-    /// TLS 1.3: of the client and of the server, for the handshake and for what follows.
+    /// TLS 1.3: secrets of the client and of the server for the handshake; then those for application data.
     pub(in crate::capture) handshake: [Vec<u8>; 2],
     pub(in crate::capture) traffic: [Vec<u8>; 2],
 }
 
 impl KeyLog {
-    /// Reads a file of keys; lines that are none are left out.
+    /// Reads a file of keys; other lines are skipped.
     ///
     /// # Errors
-    /// A sentence where it cannot be read, or has no key.
+    /// The file cannot be read, or has no key; a sentence.
     pub fn read(reader: impl Read) -> Result<Self, String> {
         let mut log = Self::default();
         let mut reader = BufReader::new(reader.take(FILE_BYTES_MAX));
@@ -94,7 +94,7 @@ fn bytes(text: &str) -> Option<Vec<u8>> {
 
 /// The most that is read of a file.
 const FILE_BYTES_MAX: u64 = 64 << 20;
-/// The most connections whose keys are kept.
+/// Limit of connections with keys.
 pub(in crate::capture) const CONNECTIONS_MAX: usize = 100_000;
 /// The longest secret.
 pub(in crate::capture) const SECRET_BYTES_MAX: usize = 64;

@@ -123,7 +123,7 @@ impl Opener {
         Some([opener(0)?, opener(1)?])
     }
 
-    /// Opens a record, head and all; `None` where it is not of this key. The next one has the next number.
+    /// Decrypts a record with its header, and advances the sequence number. Returns `None` if the record does not belong to this key.
     pub(super) fn open(&mut self, record: &[u8]) -> Option<Vec<u8>> {
         let (head, mut body) = record.split_first_chunk::<5>()?;
         let mut nonce = self.iv;

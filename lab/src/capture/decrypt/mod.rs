@@ -1,4 +1,4 @@
-//! Contents of connections with TLS, where the keys are known.
+//! Decrypted contents of TLS connections with known keys.
 //!
 //! TLS 1.3, and TLS 1.2 with authenticated encryption. Absent: renegotiation, early data, suites with CBC.
 //! Source: RFC 8446 section 5, RFC 5246 section 6.
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     pub(super) server: Plain,
 }
 
-/// Opens a flow; `None` where it has no TLS, the log has no keys of it, or the keys open nothing.
+/// Decrypts a flow; `None` if it has no TLS, the log lacks its keys, or no record can be decrypted.
 pub(super) fn open(flow: &Flow, log: &KeyLog) -> Option<Opened> {
     let client = hello::client(&flow.from_client)?;
     let server = hello::server(&flow.from_server)?;

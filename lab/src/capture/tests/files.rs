@@ -1,4 +1,4 @@
-//! Files and headers of every kind, whole and damaged: they have the same segments, or a sentence about what is missing.
+//! Files and headers of every kind, whole and damaged: they have the same segments, or a sentence about the missing part.
 
 use super::script::{CLIENT, Script, classic, ipv4, pcap, pcapng};
 use super::{MS, REQUEST, capture, respond_late, stalls, withheld};
@@ -104,7 +104,7 @@ fn streams_are_put_in_order() {
         .map(|one| one.is_new)
         .collect();
     assert_eq!(new, [true, false, false, false]);
-    // A gap ends what is known.
+    // The stream ends at a gap.
     script.packets.drain(4..);
     let capture = read(&script.file()[..]).expect("it is a capture");
     assert_eq!(capture.flows[0].from_client.bytes, b"");

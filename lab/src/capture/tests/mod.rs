@@ -30,8 +30,8 @@ fn codes(script: &Script) -> Vec<Code> {
         .collect()
 }
 
-/// A response whose last byte waits: seen where client and server are so far away, with an acknowledgement held for so long,
-/// and so long after it was due.
+/// A response with a late last byte. `client_us` and `server_us` are the distances of both ends; the acknowledgement is held for
+/// `held_us`, and the last byte is sent `after_us` after its arrival.
 pub(crate) fn withheld(client_us: u64, server_us: u64, held_us: u64, after_us: u64) -> Script {
     let mut script = Script::open(client_us, server_us);
     respond_late(&mut script, client_us, server_us, held_us, after_us);
@@ -230,7 +230,7 @@ fn what_has_another_cause_is_no_stall() {
     early.wait(20 * MS);
     early.data(SERVER, b"x");
     assert_eq!(stalls(&early), []);
-    // The client asks for more: its request is answered.
+    // The client sends another request, and the server answers it.
     let mut asked = begin();
     asked.data(SERVER, &[b'x'; 400]);
     asked.wait(40 * MS);
@@ -280,7 +280,7 @@ fn chance_is_told_from_waiting() {
 #[test]
 fn a_capture_that_begins_in_the_middle_is_judged_by_other_samples() {
     let mut script = Script::from_port(50_001);
-    // A request acknowledges what came before it, and the response the request.
+    // A request acknowledges the data before it, and the response acknowledges the request.
     script.data(SERVER, &[b'x'; 100]);
     script.data(CLIENT, REQUEST);
     script.wait(50 * MS);
@@ -333,7 +333,7 @@ fn a_syn_sent_again_is_slow() {
     assert_eq!(codes(&lost(least - 1)), []);
 }
 
-/// A handshake of TLS 1.3, or 1.2, with a flight of this length, of which those beyond 14,600 come a round trip later.
+/// A handshake of TLS 1.3, or 1.2, with a flight of this length. Bytes beyond 14,600 come a round trip later.
 pub(crate) fn tls(flight: usize, version: u16, offers_tls13: bool) -> Script {
     let round_trip = 50 * MS;
     let mut script = Script::open(0, round_trip);
@@ -417,7 +417,7 @@ fn an_older_version_costs_a_round_trip() {
     let expected = (Code::HandshakeRoundTrips, Severity::Warn);
     assert_eq!(judged.collect::<Vec<_>>(), [expected], "as by URL");
     assert_eq!(codes(&tls(3000, 0x0304, true)), []);
-    // A client that has no other version gets what it can.
+    // The client offers only TLS 1.2.
     assert_eq!(codes(&tls(3000, 0x0303, false)), []);
 }
 
@@ -434,7 +434,7 @@ fn requests_behind_a_handshake_are_counted_without_it() {
     assert_eq!((found[0].request, found[0].counted), (1, Counted::Flights));
 }
 
-/// A handshake of TLS 1.3, then a record of this length, whose bytes beyond 14,600 come a round trip later.
+/// A handshake of TLS 1.3, then a record of this length. Bytes beyond 14,600 come a round trip later.
 pub(crate) fn first_record(bytes: usize) -> Script {
     let mut script = tls(3000, 0x0304, true);
     for (n, piece) in record(23, &vec![0; bytes]).chunks(1460).enumerate() {

@@ -35,7 +35,7 @@ impl Script {
         }
     }
 
-    /// A handshake, seen where the client is this far and the server that far, there and back.
+    /// A handshake. The arguments are the distances of both ends from the point of capture, there and back.
     pub(super) fn open(client_us: u64, server_us: u64) -> Self {
         let mut script = Self::new();
         script.shake(client_us, server_us);

@@ -29,7 +29,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     Ok(x.with_command(judge(&files, x.round_trip_ms())))
 }
 
-/// Notes whether the server answers a conditional request by 304. A file that has changed meanwhile is asked for once more.
+/// Records whether the server answers a conditional request with 304. If the file has changed meanwhile, it is requested again.
 fn revalidate(visitor: &Visitor<'_>, files: &mut [(Body, StaticFile)]) -> Result<(), Failure> {
     let mut session = visitor.open(&visitor.dial())?;
     for (body, file) in files.iter_mut().filter(|(_, file)| file.has_validator()) {

@@ -1,4 +1,4 @@
-//! no-compression, poor-compression: the target and further URLs, as a browser asks for them.
+//! no-compression, poor-compression: the target and the URLs of `--url`, requested as browsers do.
 
 use serde_json::Value;
 
@@ -60,7 +60,7 @@ fn figures(url: String, response: &Response, round_trip_ms: f64) -> Figures {
         .unwrap_or_default()
         .trim()
         .to_owned();
-    // Of a body that is too large to be kept a part is there, which is no measure.
+    // Of too large a body only a part was stored, whose compression is no measure.
     let is_there = response.body.len() as u64 == response.body_bytes;
     let plain = decoded(&response.body, &coding).filter(|_| is_there);
     let possible = match &plain {
@@ -95,5 +95,5 @@ fn figures(url: String, response: &Response, round_trip_ms: f64) -> Figures {
 /// Characters of a type and of a coding that are shown.
 const NAME_CHARS_MAX: usize = 127;
 
-/// URLs that are looked at.
+/// Limit of examined URLs.
 const URLS_MAX: usize = 8;

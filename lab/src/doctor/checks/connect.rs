@@ -1,4 +1,4 @@
-//! slow-dns, slow-connect: look-ups of the target's name, and connections on which nothing is said.
+//! slow-dns, slow-connect: lookups of the target's name, and connections without a request.
 
 use crate::client::Protocol;
 use crate::doctor::figures::{in_ms, ms};
@@ -10,7 +10,7 @@ use crate::fetch;
 /// Looks the name up, and opens connections.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
-    // An address in place of a name is looked up by nobody.
+    // An address needs no lookup.
     if !x.plan.url.is_address() {
         let lookups = lookups(x)?;
         x.measure("lookup", lookups.measured());
@@ -23,7 +23,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 }
 
 fn lookups(x: &Examination<'_>) -> Result<Lookups, Failure> {
-    // The first one has been: who asks again may be answered from what the resolver remembers.
+    // `x.lookup` was the first lookup; the resolver may answer later ones from its cache.
     let mut took_ms = vec![in_ms(x.lookup.took)];
     while took_ms.len() < LOOKUPS {
         let again = fetch::resolve(&x.plan.url, x.plan.timeout)?;
@@ -55,5 +55,5 @@ pub(in crate::doctor) fn connects(visitor: &Visitor<'_>) -> Result<Connects, Fai
     })
 }
 
-/// How many connections are opened.
+/// Number of connections.
 const CONNECTS: usize = 7;

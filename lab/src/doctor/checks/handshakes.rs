@@ -1,4 +1,4 @@
-//! Full handshakes of each version: what is measured once for chain-over-window, no-certificate-compression and
+//! Full handshakes of each version, measured once for chain-over-window, no-certificate-compression and
 //! handshake-round-trips.
 
 use rustls::ProtocolVersion;
@@ -21,11 +21,11 @@ struct Series {
     /// The most bytes of the server's first flight.
     flight_bytes: u64,
     certificates: Vec<Vec<u8>>,
-    /// How long those took that the way did not spoil.
+    /// Durations of handshakes with a valid network path, ms.
     took_ms: Vec<f64>,
-    /// How long they take without a delay, where the delay is the link's: what both ends compute and wait for a processor.
+    /// Duration without the link's delay, ms: computation and CPU waits of both ends. `None` without a link.
     computed_ms: Option<Estimate>,
-    /// The least round trip that TCP has seen.
+    /// The kernel's least round trip.
     round_trip_ms: f64,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
                 }
                 all.push(found);
             }
-            // Who speaks 1.3 need not speak 1.2.
+            // A server with TLS 1.3 need not support 1.2.
             Err(Failure::Fetch(_)) if *asked == Asked::Tls12 && !all.is_empty() => {}
             Err(failure) => return Err(failure),
         }
@@ -61,7 +61,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 }
 
 fn analyze(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec<Finding> {
-    // One minimum of all: a kind whose every sample waited a little must not look shorter in round trips.
+    // One minimum for all kinds: a kind with a slightly late minimum would seem to need fewer round trips.
     let least_ms = all.iter().map(|series| series.round_trip_ms);
     let round_trip_ms = least_ms.fold(f64::INFINITY, f64::min);
     if round_trip_ms < ROUND_TRIP_MS_MIN {
@@ -131,7 +131,7 @@ fn trips(series: &Series, round_trip_ms: f64) -> Option<Estimate> {
     let trips = |took: f64, computed: f64| (took - computed).max(0.0) / round_trip_ms;
     Some(Estimate {
         value: trips(took.value, computed.value),
-        // Ends that hold whatever the other median is within its own.
+        // Ends that hold for any value of the other median within its interval.
         low: trips(took.low, computed.high),
         high: trips(took.high, computed.low),
         n: took.n,
@@ -173,7 +173,7 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
     };
     let mut samples = Vec::new();
     let one = |_| Ok::<_, Failure>(visitor.open(&dial)?.record().clone());
-    // Those that wait for round trips do not wait for each other; of the others each would be late by the rest.
+    // Over a delay, handshakes run at the same time. Without one they run in turn, since they would wait for each other's work.
     let records = match visitor.network_path {
         NetworkPath::Delayed(_) => visitor.rounds(SAMPLES, one)?,
         NetworkPath::Direct => (0..SAMPLES).map(one).collect::<Result<_, _>>()?,
@@ -194,8 +194,8 @@ fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
     Ok(found)
 }
 
-/// Bytes that the server sent before it waited for the client. In TLS 1.3 that is all until the end of the handshake; in TLS 1.2
-/// what came before the second flight, whose change_cipher_spec arrives with the ticket before it.
+/// Returns the bytes that the server sent before it waited for the client. In TLS 1.3 these are all bytes of the handshake. In
+/// TLS 1.2 they end before the second flight, which begins with the ticket and change_cipher_spec.
 fn first_flight_bytes(record: &ConnectionRecord, handshake: &Handshake) -> u64 {
     let records = &record.tls_records;
     let is_old = handshake.version == ProtocolVersion::TLSv1_2;
@@ -212,7 +212,7 @@ fn first_flight_bytes(record: &ConnectionRecord, handshake: &Handshake) -> u64 {
 
 /// The check's name in progress and notes.
 pub(super) const NAME: &str = "handshakes";
-/// Handshakes of each kind: the least number of which the median's interval leaves one late sample out on each side.
+/// Handshakes of each kind. From nine on, the median's interval excludes one late sample at each end.
 const SAMPLES: usize = 9;
 
 /// A type of records (RFC 5246 section 6.2.1).

@@ -1,8 +1,7 @@
 //! `head-of-line`: a large or slow response delays a small one that was requested at the same time on the same connection.
 //!
-//! Over HTTP/2 and SPDY alone, whose streams are there so that they do not. The small one is requested as more urgent
-//! (RFC 9218), and again on a connection where nothing else is in progress. On a connection some waiting is right: what the
-//! kernel has already been given leaves first, which is about a window.
+//! Only HTTP/2 and SPDY are examined, since their streams should prevent this. The small response is requested as more urgent
+//! (RFC 9218), and again on an idle connection. Some delay is normal: data in the kernel's buffer, about a window, is sent first.
 
 use serde_json::json;
 
@@ -49,7 +48,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     Ok(x.with_command(findings))
 }
 
-/// A small response beside another one.
+/// Times of a small response together with another one.
 struct Figures {
     /// The kind of the other response.
     kind: &'static str,
@@ -133,8 +132,8 @@ fn judge(figures: &Figures) -> Option<Finding> {
     Some(found.proof("other", other))
 }
 
-/// How bad it is. Where a response is later than alone, and earlier than the other one, the kernel's buffer is what it waited for:
-/// servers write as much of the other one as fits in, and most are like that.
+/// Returns the severity. A response between both times (alone, and the end of the other one) waited for the kernel's buffer.
+/// Most servers fill that buffer with the other response.
 fn severity(later_low_ms: f64, share: f64, round_trip_ms: f64) -> Option<Severity> {
     let is_late = later_low_ms >= round_trip_ms * ROUND_TRIPS;
     match share {

@@ -1,8 +1,7 @@
-//! `held-first-byte`: a page whose application flushes its beginning early does not send it early.
+//! `held-first-byte`: the application flushes the beginning of a page early, but the server does not send it early.
 //!
-//! Only the pages that `--flush` names are judged, since nobody else knows which ones flush. Two ways of holding are seen:
-//! the beginning comes with the end of the response (buffers), or it comes late where acknowledgements are held, and early
-//! where they are not (the kernel waits, for want of TCP_NODELAY).
+//! Only pages of `--flush` are examined, since the doctor cannot know which pages flush. There are two causes. With buffers, the
+//! beginning arrives with the end of the response. Without TCP_NODELAY, it is late only if acknowledgements are held.
 
 use serde_json::{Map, Value};
 
@@ -69,7 +68,7 @@ struct Sample {
     end_ms: f64,
 }
 
-/// Who holds the beginning.
+/// Cause of a late beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeldBy {
     Buffers,
@@ -98,7 +97,7 @@ fn samples(visitor: &Visitor<'_>, url: &Url) -> Result<Vec<Sample>, Failure> {
     Ok(samples.into_iter().flatten().collect())
 }
 
-/// How much later the first byte is than it could be, and who holds it.
+/// Returns the delay of the first byte, ms, and its cause.
 fn cause(free: &[Sample], held: &[Sample], round_trip_ms: f64) -> Option<(f64, HeldBy)> {
     let least = |all: &[Sample], part: fn(&Sample) -> f64| {
         all.iter().map(part).fold(f64::INFINITY, f64::min)
@@ -136,9 +135,9 @@ const REQUESTS_A_CONNECTION: usize = 2;
 const SAMPLES: usize = 3;
 /// A beginning and an end that are no further apart came together, ms.
 const TOGETHER_MS: f64 = 10.0;
-/// A response that takes so long could have begun earlier, ms above the round trip.
+/// Least wait above the round trip, ms, for which an earlier first byte is worthwhile.
 const WORTH_MS: f64 = 50.0;
-/// How much later a first byte is, at least, for which the kernel waits, ms: see `late_after` of the sweep.
+/// Least delay of a first byte that waits for an acknowledgement, ms: see `late_after` of the sweep.
 const LATER_MS: f64 = 30.0;
 
 #[cfg(test)]
@@ -158,7 +157,7 @@ mod tests {
         assert_eq!(found, Some((300.0, HeldBy::Buffers)));
         let found = cause(&early, &all(301.0, 350.0), 50.0);
         assert_eq!(found, Some((250.0, HeldBy::Acknowledgements)));
-        // A page that is there at once has nothing to flush.
+        // A page without a delay gains nothing by a flush.
         assert_eq!(cause(&all(51.0, 51.0), &all(51.0, 51.0), 50.0), None);
     }
 

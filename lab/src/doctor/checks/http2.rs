@@ -1,11 +1,11 @@
-//! no-http2: what a browser offers, what the server chose, and why it was not HTTP/2.
+//! no-http2: protocols that browsers offer, the server's choice, and the reason if it is not HTTP/2.
 
 use crate::client::Protocol;
 use crate::doctor::command::server_name;
 use crate::doctor::judge::http2::{Figures, judge};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath};
 
-/// Offers what browsers offer, and HTTP/2 alone where it was not chosen.
+/// Offers the protocols of browsers, then HTTP/2 alone if the server chose another one.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let offered = [Protocol::H2, Protocol::H1];
     let mut figures = Figures {

@@ -14,7 +14,7 @@ use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let of_tls = spoken(x).first().map_or(0, |version| version.needs());
     let mut protocols = vec![x.first.protocol];
-    // Who asks for one protocol gets no other.
+    // An explicit `--protocol` excludes the other one.
     if x.plan.protocol.is_none() && !protocols.contains(&Protocol::H1) {
         protocols.push(Protocol::H1);
     }
@@ -59,7 +59,7 @@ fn requests(visitor: &Visitor<'_>, protocol: Protocol) -> Result<Figures, Failur
     let begun = Instant::now();
     while figures.answered < figures.asked {
         if figures.answered > 0 && begun.elapsed() > LONGEST {
-            // The connection is kept as far as anybody has waited.
+            // The connection is open after the time limit, so it counts as kept.
             figures.asked = figures.answered;
             break;
         }
@@ -87,5 +87,5 @@ fn requests(visitor: &Visitor<'_>, protocol: Protocol) -> Result<Figures, Failur
     Ok(figures)
 }
 
-/// How long requests are sent to a server that answers slowly.
+/// Limit of time for the requests of one connection.
 const LONGEST: Duration = Duration::from_secs(5);

@@ -1,6 +1,6 @@
-//! kernel-settings: what this machine's kernel does to the first byte, where it is the target's.
+//! kernel-settings: settings of this machine's kernel that affect the first byte, if the target is on this machine.
 //!
-//! Nothing is changed here (see `trials`). Absent: settings of machines that are not this one, which nobody else can read.
+//! Nothing is changed here (see `trials`). Absent: settings of other machines, which cannot be read.
 //!
 //! Source: the kernel's ip-sysctl.rst, ip-route(8), ethtool(8).
 
@@ -15,7 +15,7 @@ use crate::doctor::code::kernel_settings;
 use crate::doctor::{Examination, Failure, Finding, Plan, Severity, Tunable};
 use crate::host::{Offloads, device_to, is_own};
 
-/// Settings of a kernel; `None` for what cannot be read.
+/// Settings of a kernel; `None` if a setting cannot be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Figures {
     /// `net.ipv4.tcp_autocorking`.
@@ -30,7 +30,7 @@ pub(super) struct Figures {
     pub(super) fast_open: Option<u32>,
     /// `net.core.somaxconn`.
     pub(super) backlog_max: Option<u32>,
-    /// `initcwnd` of a route, segments; `None` where no route has one, which means ten.
+    /// Least `initcwnd` of all routes, segments; `None` if no route has one, which means ten.
     pub(super) initial_window: Option<u32>,
     /// The device on the way to clients, and its offloads.
     pub(super) device: Option<(String, Offloads)>,
@@ -39,7 +39,7 @@ pub(super) struct Figures {
 impl Figures {
     /// Those of this machine, as far as they are on the way from the target to its visitors.
     pub(super) fn here(x: &Examination<'_>) -> Self {
-        // Its own device carries what a machine sends to itself; visitors come by the way that leads to everybody.
+        // Connections of a machine to itself use `lo`; visitors arrive at the device of the default route.
         let device = match x.address().ip().is_loopback() {
             true => Some("lo".to_owned()),
             false => device_to(IpAddr::V4(ANYBODY)),
@@ -63,7 +63,7 @@ impl Figures {
     }
 }
 
-/// Reads the settings, where the target is this machine's.
+/// Reads the settings if the target is on this machine.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     if !is_own(x.address()) {
         return Ok(Vec::new());
@@ -98,7 +98,7 @@ fn setting<T: FromStr>(name: &str) -> Option<T> {
     text.trim().parse().ok()
 }
 
-/// All routes in the words of iproute2; nothing where it is not installed.
+/// All routes as printed by iproute2; `None` if it is not installed.
 fn routes() -> Option<String> {
     let output = Command::new("ip")
         .args(["route", "show", "table", "all"])
@@ -114,8 +114,8 @@ fn routes() -> Option<String> {
 /// An address of documents (RFC 5737), to which only the default route leads.
 const ANYBODY: Ipv4Addr = Ipv4Addr::new(192, 0, 2, 1);
 
-/// kernel-settings: a note with those settings that differ from what is said to serve first bytes best. None of them is
-/// prescribed: what it changes depends on the network. Those that can be tried are left to their trials, where there are some.
+/// kernel-settings: a note with the settings that differ from the usual advice for first bytes. Their effect depends on the
+/// network, so it is no more than a note. With `--try`, settings that can be tried are left to their trials.
 pub(super) fn judge(figures: &Figures, plan: &Plan) -> Option<Finding> {
     let mut said = Vec::new();
     let window = figures

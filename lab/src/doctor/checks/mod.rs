@@ -1,8 +1,8 @@
 //! The checks of an examination, in their order.
 //!
 //! A check is a file with `pub(super) fn run(&mut Examination<'_>) -> Result<Vec<Finding>, Failure>` and a line of [`CHECKS`]. It
-//! gathers facts by requests and hands them to a judge. Checks of few requests come first, so that a small budget gets as far as
-//! it can.
+//! gathers facts by requests and passes them to a judge. Checks with few requests come first, so a small budget covers most of
+//! them.
 
 mod caching;
 mod compression;

@@ -1,4 +1,4 @@
-//! Bodies that a check compares: from the docroot where there is one, else what the site has.
+//! Bodies for checks that compare sizes: from the docroot if there is one, else from the site.
 
 use std::ops::RangeInclusive;
 
@@ -14,10 +14,10 @@ pub(super) struct Picked {
     pub(super) bytes: u64,
 }
 
-/// The smallest body of the site, at most `most` bytes; with a docroot one of [`SMALL_BYTES`].
+/// Returns the smallest body of the site, at most `most` bytes; with a docroot a file of [`SMALL_BYTES`].
 ///
 /// # Errors
-/// It cannot be written, or looked for.
+/// The file cannot be written, or the site not be examined.
 pub(super) fn small(x: &mut Examination<'_>, most: u64) -> Result<Option<Picked>, Failure> {
     if let Some(url) = x.planted(SMALL_BYTES, Type::Binary)? {
         let bytes = SMALL_BYTES as u64;
@@ -34,10 +34,10 @@ pub(super) fn small(x: &mut Examination<'_>, most: u64) -> Result<Option<Picked>
     }))
 }
 
-/// The largest body of the site within these bytes, or else the largest above them; with a docroot one of `planted` bytes.
+/// Returns the largest body of the site within `bytes`, else the largest above them; with a docroot a file of `planted` bytes.
 ///
 /// # Errors
-/// It cannot be written, or looked for.
+/// The file cannot be written, or the site not be examined.
 pub(super) fn large(
     x: &mut Examination<'_>,
     bytes: RangeInclusive<u64>,

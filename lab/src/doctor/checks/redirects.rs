@@ -10,7 +10,7 @@ use crate::doctor::judge::redirects::{Figures, Hop, Stop, judge_chain, judge_htt
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch::{self, Dial, Response};
 
-/// Follows redirects from the target; from its http form where it is https and both have their usual ports.
+/// Follows redirects from the target. An https target with the usual port is entered by http at port 80.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let url = x.plan.url.clone();
     let plain = plain_form(&url);
@@ -21,7 +21,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let figures = x.visit(NetworkPath::Direct, |visitor| {
         let from_plain = plain.map(|plain| follow(visitor, plain, PLAIN_TIMEOUT));
         match from_plain {
-            // Nobody listens there: what is asked for is all there is.
+            // Without a server at port 80, the target is the beginning.
             Some(Err(Failure::Fetch(_))) | None => follow(visitor, url, visitor.plan().timeout),
             Some(result) => result,
         }
@@ -32,7 +32,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     };
     x.measure("redirects", figures.measured());
     if let Some(last) = figures.hops.last().filter(|_| is_redirect) {
-        // What follows looks at what was asked for, which is no page.
+        // The other checks examine the target, which is no page.
         let note = format!(
             "the target is a redirect and was examined as such; the page is {}",
             last.to
@@ -45,13 +45,13 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         .collect())
 }
 
-/// The URL of visitors who type the host's name alone.
+/// Returns the URL of visitors who type only the host's name; `None` without the usual port of https.
 fn plain_form(url: &Url) -> Option<Url> {
     let usual = url.tls && url.port == 443;
     usual.then(|| Url::parse(&format!("http://{}{}", url.authority, url.path)).ok())?
 }
 
-/// Asks for a URL and for each place that a response names. The timeout is that of the first place.
+/// Requests a URL and follows its redirects. `timeout` is for the first URL.
 fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figures, Failure> {
     let mut figures = Figures {
         url: start.to_string(),
@@ -103,8 +103,8 @@ fn follow(visitor: &Visitor<'_>, start: Url, timeout: Duration) -> Result<Figure
     }
 }
 
-/// One request on a connection of its own: redirects to other servers need one each. Returns the response, the time from the
-/// connection's beginning, and the round trips of all.
+/// Sends one request on a new connection, as a redirect to another server would. Returns the response, the time since the start
+/// of the connection (ms), and its round trips.
 fn ask(
     visitor: &Visitor<'_>,
     url: &Url,
@@ -136,18 +136,18 @@ fn ask(
     Ok((response, took_ms, 2 + of_tls))
 }
 
-/// How long the usual port of http is tried, where the target is https.
+/// Limit of time for port 80 if the target is https.
 const PLAIN_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The place that a `Location` names, seen from a URL; `None` for what is no place of HTTP.
+/// Resolves a `Location` against a URL; `None` unless the result is a URL of http or https.
 fn target(from: &Url, location: &str) -> Option<Url> {
     let location = location.trim();
-    // What is empty, or a fragment alone, leads to where it is.
+    // An empty location or a mere fragment refers to the URL itself.
     let leads = !location.is_empty() && !location.starts_with('#');
     (leads && location.len() <= LOCATION_BYTES_MAX).then(|| from.join(location).ok())?
 }
 
-/// Redirects that are followed: half of what browsers follow, which is 20.
+/// Limit of redirects: half of the limit of browsers, which is 20.
 const HOPS_MAX: usize = 10;
 
 /// Bytes of a `Location` that is followed: as much as servers take as a request's line.

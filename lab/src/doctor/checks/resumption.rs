@@ -1,4 +1,4 @@
-//! no-resumption, no-early-data: what a returning client is spared.
+//! no-resumption, no-early-data: savings of a returning client.
 //!
 //! Source: RFC 8446 sections 2.2 and 2.3, RFC 5077, RFC 8470.
 
@@ -11,16 +11,16 @@ use crate::doctor::judge::handshake::Version;
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Severity, Visitor};
 use crate::fetch::{Dial, Sessions};
 
-/// Connections that brought the session of an earlier one, and what became of them.
+/// Connections with the session of an earlier one, and their results.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Attempts {
     pub(super) version: Version,
-    /// Connections that had a session to bring, or none because the server has given none so far.
+    /// Connections with a session, or without one if the server has never sent any.
     pub(super) tried: u32,
     pub(super) resumed: u32,
     /// Tickets of TLS 1.3 that came.
     pub(super) tickets: u32,
-    /// Of those that offered early data and were resumed, how many had it taken.
+    /// Number of resumed connections with accepted early data.
     pub(super) early: u32,
 }
 
@@ -62,7 +62,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let versions = spoken(x);
     let found = x.visit(NetworkPath::Direct, |visitor| {
         visitor.rounds(versions.len(), |n| match attempts(visitor, versions[n]) {
-            // Who speaks 1.3 need not speak 1.2.
+            // A server with TLS 1.3 need not support 1.2.
             Err(Failure::Fetch(_)) if n > 0 => Ok(None),
             result => result.map(Some),
         })
@@ -80,8 +80,8 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         .collect())
 }
 
-/// The first connection has no session; each of the others brings one of those that are left. A session that is not resumed at
-/// once is asked for more often, so that a miss by chance is told from a server that misses each other time.
+/// The first connection has no session; each later one uses one of the sessions left. After a mixed result there are more
+/// attempts, to tell a miss by chance from a server that misses every other time.
 fn attempts(visitor: &Visitor<'_>, version: Version) -> Result<Attempts, Failure> {
     let mut dial = visitor.dial();
     if let Some(tls) = &mut dial.tls {
@@ -111,7 +111,8 @@ fn attempts(visitor: &Visitor<'_>, version: Version) -> Result<Attempts, Failure
     Ok(found)
 }
 
-/// One connection with a request. Takes and returns how many sessions there are to bring; without a number it is the first.
+/// Opens one connection and sends a request. `left` is the number of unused sessions; `None` for the first connection. Returns
+/// the new number.
 fn one(
     visitor: &Visitor<'_>,
     dial: &Dial,
@@ -122,12 +123,12 @@ fn one(
     let mut session = visitor.open(dial)?;
     session.exchange(&request)?;
     if session.record().tickets == 0 && found.version == Version::Tls13 && session.is_open() {
-        // A ticket may come behind a response that was quick (RFC 8446 section 4.6.1), but before the next one.
+        // A ticket may follow a quick response (RFC 8446 section 4.6.1), but precedes the next one.
         session.exchange(&request)?;
     }
     let record = session.record();
-    // A ticket is brought once (RFC 8446 appendix C.4), and some servers give none to who has brought one: then the next
-    // connection has nothing to bring, and its full handshake says nothing.
+    // A ticket is used once (RFC 8446 appendix C.4), and some servers send none with a resumed handshake. The next connection
+    // then has no session, and its full handshake proves nothing.
     let has_session = match found.version {
         Version::Tls12 => true,
         Version::Tls13 => left.is_some_and(|left| left > 0) || found.tickets == 0,
@@ -146,20 +147,20 @@ fn one(
     Ok(kept.min(TICKETS_KEPT))
 }
 
-/// Connections that bring a session, of each version: enough to see one of two processes that do not share their keys in
-/// fifteen of sixteen cases.
+/// Connections with a session, for each version. If two processes do not share their keys, four connections show it in fifteen
+/// of sixteen cases.
 const ATTEMPTS: u32 = 4;
-/// Attempts where some are resumed and some are not.
+/// Attempts if some sessions are resumed and some are not.
 const ATTEMPTS_UNSTEADY: u32 = 12;
-/// Connections of a version at most, of which half may have no session to bring.
+/// Limit of connections for a version; half of them may lack a session.
 const CONNECTIONS: u32 = 2 * ATTEMPTS_UNSTEADY;
 /// Tickets of a server that the client keeps (rustls).
 const TICKETS_KEPT: u32 = 8;
-/// Of [`ATTEMPTS_UNSTEADY`], those that have to fail for a verdict: servers may forget a session now and then.
+/// Misses of [`ATTEMPTS_UNSTEADY`] for a verdict: servers may forget single sessions.
 const MISSES_MIN: u32 = 3;
 
-/// no-resumption: bad where a returning visitor loses a round trip by it, that is with TLS 1.2 as the best version. A note where
-/// too few sessions were refused to say why.
+/// no-resumption: bad if a returning visitor loses a round trip, as with TLS 1.2 as the best version. A note if too few sessions
+/// were refused to know the cause.
 pub(super) fn judge_resumption(figures: &Figures) -> Option<Finding> {
     let misses = |one: &&Attempts| one.tried > 0 && one.resumed < one.tried;
     let preferred = figures.attempts.first()?.version;
@@ -189,7 +190,7 @@ pub(super) fn judge_resumption(figures: &Figures) -> Option<Finding> {
     Some(found.proof("attempts", figures.measured()))
 }
 
-/// no-early-data: a note, since requests in early data can be replayed, and applications have to be ready for it.
+/// no-early-data: a note, since requests in early data can be replayed, and applications must be prepared for that.
 pub(super) fn judge_early_data(figures: &Figures) -> Option<Finding> {
     let mut attempts = figures.attempts.iter();
     let modern = attempts.find(|one| one.version == Version::Tls13)?;

@@ -1,4 +1,4 @@
-//! slow-server: requests for the target on a connection that is there.
+//! slow-server: requests for the target on an open connection.
 
 use std::time::{Duration, Instant};
 
@@ -6,7 +6,7 @@ use crate::doctor::figures::ms;
 use crate::doctor::judge::slow_server::{Figures, judge, longest_entry};
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 
-/// Asks for the target again and again on a connection that is there.
+/// Requests the target repeatedly on an open connection.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let figures = x.visit(NetworkPath::Direct, requests)??;
     x.measure("server", figures.measured());
@@ -37,9 +37,9 @@ fn requests(visitor: &Visitor<'_>) -> Result<Figures, Failure> {
     })
 }
 
-/// Requests of which the median is taken.
+/// Requests for the median.
 const SAMPLES: usize = 11;
-/// The least of them that have an interval, where the server is so slow that more take too long.
+/// Requests to a server that exceeds [`LONGEST`]: the fewest with an interval.
 const SAMPLES_MIN: usize = 6;
-/// How long more than that are waited for.
+/// Limit of time for more than [`SAMPLES_MIN`] requests.
 const LONGEST: Duration = Duration::from_secs(10);

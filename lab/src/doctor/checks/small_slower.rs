@@ -1,7 +1,7 @@
-//! `small-slower-than-large`: a small body takes longer than a large one, as it does where the end of a response waits for an
-//! acknowledgement that a large one does not need, and where small responses go another way through the server.
+//! `small-slower-than-large`: a small body takes longer than a large one. The end of the small response may wait for an
+//! acknowledgement that the large one does not need, or the server may handle small responses differently.
 //!
-//! Both are requested in turn on the same connections, with acknowledgements held as long as can be.
+//! Both are requested in turn on the same connections, with acknowledgements held as long as possible.
 
 use serde_json::json;
 
@@ -35,7 +35,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     Ok(x.with_command(judge(&figures)))
 }
 
-/// A small body beside a large one.
+/// Times of a small body and a large one.
 struct Figures {
     /// Bytes of both.
     bytes: [u64; 2],
@@ -79,7 +79,7 @@ fn pairs(
     let pairs = visitor.rounds(ROUNDS, |round| {
         let mut pairs = Vec::new();
         let mut session = visitor.open(&visitor.dial())?;
-        // The first request of a connection may be a case of its own: each size has it in turn.
+        // The first request of a connection may differ, so both sizes are first in turn.
         let order = if round % 2 == 0 {
             [small, large]
         } else {
@@ -112,7 +112,7 @@ const PAIRS_A_CONNECTION: usize = 2;
 /// Bodies that count as small, and as large, bytes.
 const SMALL_MAX_BYTES: u64 = 2000;
 const LARGE_MIN_BYTES: u64 = 8000;
-/// A larger one takes round trips of its own.
+/// A larger body needs further round trips.
 const LARGE_MAX_BYTES: u64 = 13_000;
 /// A large body that fits into a first window of ten segments.
 const LARGE_BYTES: usize = 12_000;

@@ -1,4 +1,4 @@
-//! tls-record-size: the time to the head of a large response less that of a small one, each the first on a connection of its own.
+//! tls-record-size: times to the heads of a large and a small response, each the first one of its connection.
 
 use super::pick::{self, Picked};
 use crate::client::Url;
@@ -46,8 +46,8 @@ fn samples(visitor: &Visitor<'_>, small: &Picked, large: &Picked) -> Result<Vec<
     Ok(samples.into_iter().flatten().collect())
 }
 
-/// The first response of a connection: when it was asked for and when its head was complete, and the largest record that came
-/// with the head.
+/// Returns the times of the request and of the complete head for a connection's first response, and the largest record that
+/// came with the head.
 fn first(visitor: &Visitor<'_>, url: &Url) -> Result<((u64, u64), u64), Failure> {
     let mut session = visitor.open(&visitor.dial())?;
     let response = session.exchange(&visitor.get(url, &[]))?;

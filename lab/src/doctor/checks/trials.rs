@@ -1,11 +1,11 @@
-//! kernel-settings, where it may be tried: each setting of the target's kernel and its alternative, in blocks.
+//! kernel-settings with `--try`: measures each setting of the target's kernel and an alternative, in blocks.
 //!
-//! A block has both values in an order by chance, each with the same requests over the emulated link, so that what changes on
-//! the machine from block to block is common to both. What belongs to a route or a device is set on the link's own, which
-//! gets the value that visitors' connections have, then the alternative; a sysctl is set for the network that the server is
-//! in. Each has its own value back before the next one is tried.
+//! A block measures both values in random order, with the same requests over the emulated link. So changes of the machine
+//! between blocks affect both. Settings of a route or a device are set on the link's own, first to the value that visitors'
+//! connections have, then to the alternative. Sysctls are set for the network namespace of the server. Each setting is restored
+//! before the next one is tried.
 //!
-//! Absent: what only a visitor's own network shows, such as loss, the queue of a real device and its offloads.
+//! Absent: effects of a visitor's own network, such as loss, and queues and offloads of real devices.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ struct Times {
     pairs: Vec<(f64, f64)>,
 }
 
-/// Tries all settings of which the value is known.
+/// Tries all settings with a known value.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let network = x.network;
     let Some(tuner) = network.tuner() else {
@@ -58,7 +58,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
                 findings.extend(x.with_command(found));
             }
             Err(Failure::Interrupted) => return Err(Failure::Interrupted),
-            // One that cannot be set here says nothing of the others.
+            // If one setting cannot be set here, others may.
             Err(failure) => {
                 let note = format!("{} was not tried: {failure}", trial.tunable.name());
                 x.notes.push(note);
@@ -96,8 +96,7 @@ fn largest_of(site: &[Body], urls: &[Url]) -> Option<Picked> {
     })
 }
 
-/// The trials: each setting with the alternative that is said to serve first bytes better, or where that is the one that
-/// it has, with its other value.
+/// Returns the trials: each setting with an alternative that may serve first bytes better, or with its other value.
 fn trials(figures: &Figures) -> Vec<Trial> {
     let flag = |is_on: bool| if is_on { "1" } else { "0" }.to_owned();
     let values = |tunable| match tunable {
@@ -168,9 +167,8 @@ fn times(
     Ok(times)
 }
 
-/// Times of a response, ms, each with the setting's own value or the other one, as `order` says: of the first one of a
-/// connection, or of the second one where that has a pause before it. `None` where the network was late meanwhile, or the
-/// server closed.
+/// Returns times of a response, ms, each with the value that `order` selects. The response is the first one of a connection, or
+/// the second one behind a pause for `SlowStartAfterIdle`. `None` if the network was late meanwhile, or the server closed.
 fn round(
     visitor: &Visitor<'_>,
     changed: &Changed<'_>,
@@ -209,7 +207,7 @@ impl Times {
         paired(&own, &other).filter(|_| self.pairs.len() >= BLOCKS)
     }
 
-    /// How much longer a response takes with the setting's own value, ms.
+    /// Time that the setting's own value costs a response beyond the alternative, ms.
     fn lost_ms(&self) -> Option<Estimate> {
         let lost: Vec<f64> = self.pairs.iter().map(|(own, other)| own - other).collect();
         mean(&lost, VERDICT_LEVEL)
@@ -256,7 +254,7 @@ impl Times {
     }
 }
 
-/// kernel-settings: where the alternative is better, by an interval that leaves out what is not worth a change.
+/// kernel-settings: a finding if the alternative is better and the interval's low end is at least [`LEAST_MS`].
 fn judge(trial: &Trial, times: &Times, body: &Picked, round_trip_ms: f64) -> Option<Finding> {
     times.comparison().filter(|one| one.differs)?;
     let lost = times.lost_ms().filter(|lost| lost.low >= LEAST_MS)?;
@@ -288,7 +286,7 @@ fn in_words(body: &Picked) -> String {
     format!("{} ({} bytes)", body.url, body.bytes)
 }
 
-/// How bad it is that the alternative was better over a link without loss, and what is to be known of the command that sets it.
+/// Returns the severity for an alternative that was better over a link without loss, and a caveat about its command.
 fn weight(trial: &Trial) -> (Severity, &'static str) {
     let at_start = "set it at system start, too";
     match trial.tunable {
@@ -309,13 +307,13 @@ fn weight(trial: &Trial) -> (Severity, &'static str) {
     }
 }
 
-/// Blocks of a verdict, and how many are measured at most, where some are void.
+/// Blocks of a verdict, and the limit of measured blocks, since some may be void.
 const BLOCKS: usize = 6;
 const BLOCKS_MAX: usize = 8;
 /// Requests of a block: one with each value, and one more before a pause.
 const REQUESTS: usize = 2 * (Tunable::ALL.len() + 1);
 const _: () = assert!(BLOCKS_MAX * REQUESTS <= TRIAL_REQUESTS as usize);
-/// A pause after which a connection has been idle for twice the timeout of a round trip of 50 ms, each of which halves the window.
+/// Idle time of two retransmission timeouts at a round trip of 50 ms; each timeout halves the window.
 const PAUSE: Duration = Duration::from_millis(600);
 /// A shorter time is not worth a change, ms: a tenth of the link's round trip.
 const LEAST_MS: f64 = 5.0;

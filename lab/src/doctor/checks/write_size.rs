@@ -52,7 +52,7 @@ fn samples(visitor: &Visitor<'_>, body: &Picked) -> Result<Vec<Sample>, Failure>
 
 /// Connections.
 const SAMPLES: usize = 3;
-/// Bodies that are looked at, bytes: larger ones wait for windows, where small pieces are put together.
+/// Sizes of examined bodies, bytes. Larger ones wait for the window, and meanwhile the kernel joins small pieces.
 const BODY_MIN_BYTES: u64 = 4000;
 const BODY_MAX_BYTES: u64 = 30_000;
 const BODY_BYTES: usize = 12_000;

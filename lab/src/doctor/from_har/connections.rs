@@ -26,7 +26,7 @@ pub(in crate::doctor) fn handshakes(page: &Page<'_>) -> Vec<Case> {
     beyond_a_round_trip(page, |one| one.phases.tls_ms, ("tls_ms", "round_trip_ms"))
 }
 
-/// Phases that take a round trip at the least; the time beyond is lost. `names` are those of both times.
+/// Cases of a phase that takes at least a round trip; the rest of its time is lost. `names` are the members for both times.
 fn beyond_a_round_trip(
     page: &Page<'_>,
     phase_ms: fn(&Resource) -> Option<f64>,

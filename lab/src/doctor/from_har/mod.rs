@@ -1,7 +1,7 @@
-//! A page judged by a visit to it: the doctor's codes from a HAR file, or from a visit of one's own.
+//! Findings about a page, from a HAR file or from a visit of this program.
 //!
-//! A visit has times of phases and fields, and no packets. Causes are likely at best, so most findings are warnings. Each code
-//! has one finding at most, with the resources that lost most by it. Resources from a cache asked no server, and are left out.
+//! A visit has times of phases and fields, but no packets. Causes are only likely, so most findings are warnings. A code has one
+//! finding at most, with the resources that lost most. Resources from a cache are left out, since they sent no request.
 
 pub(super) mod connections;
 pub(super) mod page;

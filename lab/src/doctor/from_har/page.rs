@@ -8,7 +8,7 @@ use crate::doctor::judge::{Case, rounded};
 use crate::page::analysis::Analysis;
 use crate::page::{Resource, Visit, origin};
 
-/// A visit with what was computed of it.
+/// A visit with its analysis.
 pub(in crate::doctor) struct Page<'v> {
     pub(in crate::doctor) visit: &'v Visit,
     pub(in crate::doctor) analysis: Analysis,
@@ -24,7 +24,7 @@ impl<'v> Page<'v> {
         }
     }
 
-    /// The resources that were asked for and answered, with their places.
+    /// Resources with a request and a response, with their indices.
     pub(in crate::doctor) fn requested(&self) -> impl Iterator<Item = (usize, &'v Resource)> {
         let all = self.visit.resources.iter().enumerate();
         all.filter(|(_, one)| !one.from_cache && one.status != 0)
@@ -53,10 +53,10 @@ impl<'v> Page<'v> {
     }
 }
 
-/// The least round trip to each host, as far as it is known.
+/// The least round trip to each host, if known.
 fn round_trips(visit: &Visit) -> BTreeMap<&str, f64> {
     let mut least: BTreeMap<&str, f64> = BTreeMap::new();
-    // The page's own round trip is one to its own host.
+    // The page's round trip is to its own host.
     let first = visit.resources.first();
     let own = first.and_then(|one| Some((host(&one.url), visit.round_trip_ms?)));
     let connects = visit.resources.iter();

@@ -83,11 +83,11 @@ pub(in crate::doctor) fn heads(page: &Page<'_>) -> Vec<Case> {
     heads.collect()
 }
 
-/// Waits of which the server's own part is known.
+/// Waits with a known part of the server.
 pub(in crate::doctor) fn waits(page: &Page<'_>) -> Vec<Case> {
     let waits = page.requested().filter_map(|(place, one)| {
         let parts = page.analysis.waits.get(place)?.as_ref()?;
-        // Without the server's word the rest is its own only if the network's part is known.
+        // Without Server-Timing, the rest is the server's only if the network's part is known.
         let (lost_ms, by) = match (parts.server_ms, parts.round_trip_ms) {
             (Some(ms), _) => (ms, "Server-Timing"),
             (None, Some(_)) => (parts.unexplained_ms, "the rest of the wait"),

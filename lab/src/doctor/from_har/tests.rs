@@ -127,7 +127,7 @@ fn a_connection_that_is_closed_costs_the_next_request_one() {
         (Code::NoKeepalive, 101.0)
     );
     assert_eq!(codes(page("keep-alive")), []);
-    // A second connection beside the first one is no consequence.
+    // A second connection in parallel was not opened because of the close.
     let mut beside = page("close");
     beside[1].start_ms = 0.0;
     assert_eq!(codes(beside), []);

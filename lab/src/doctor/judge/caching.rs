@@ -30,7 +30,7 @@ pub(crate) struct StaticFile {
     shown: String,
 }
 
-/// How long a client may keep a response without a question.
+/// Time for which a client may use a response without revalidation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Lifetime {
     /// `no-store`.
@@ -50,7 +50,7 @@ pub(crate) enum Fault {
     ValidatorIgnored,
     /// The name has a hash of the content, and clients ask about the file within [`HASHED_SECONDS_MIN`].
     ShortLife,
-    /// There is a validator and no lifetime, so that clients guess one, or ask at each visit.
+    /// There is a validator but no lifetime, so clients guess one, or revalidate at each visit.
     Guessed,
 }
 
@@ -106,7 +106,7 @@ impl StaticFile {
         match self.lifetime {
             Lifetime::Never => Some(Fault::Downloaded),
             _ if !is_fresh && !self.has_validator() => Some(Fault::Downloaded),
-            // Nobody asks about a file that is kept.
+            // Clients do not revalidate a fresh file.
             _ if self.has_hash && is_kept_long => None,
             _ if self.is_revalidated == Some(false) => Some(Fault::ValidatorIgnored),
             _ if self.has_hash => Some(Fault::ShortLife),

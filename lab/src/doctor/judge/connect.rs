@@ -13,18 +13,18 @@ use crate::doctor::{Finding, Severity};
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Lookups {
     pub(crate) host: String,
-    /// Durations in order, ms: the nearest resolver may have asked others for the first, and answers the rest itself.
+    /// Durations in order, ms. The first lookup may need other name servers; the resolver's cache answers the rest.
     pub(crate) took_ms: Vec<f64>,
-    /// How many addresses it has.
+    /// Number of addresses.
     pub(crate) addresses: usize,
 }
 
 /// Connections of TCP to one server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Connects {
-    /// How long each took, ms.
+    /// Durations, ms.
     pub(crate) took_ms: Vec<f64>,
-    /// The least round trip that was seen on any, ms.
+    /// The least round trip of all connections, ms.
     pub(crate) round_trip_ms: f64,
 }
 
@@ -33,11 +33,11 @@ pub(crate) struct Connects {
 pub(crate) struct Opened {
     /// The number of connections that were opened.
     pub(crate) connections: usize,
-    /// Those of which the first SYN brought nothing.
+    /// Connections with an unanswered first SYN.
     pub(crate) again: Vec<Again>,
 }
 
-/// A connection of which the first SYN brought nothing.
+/// A connection with an unanswered first SYN.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Again {
     /// From the first SYN to the one that was answered, or to the last, ms.
@@ -68,7 +68,7 @@ impl Connects {
         self.took_ms.iter().map(over).collect()
     }
 
-    /// How many waited for a second SYN.
+    /// Number of connections that waited for a second SYN.
     fn retransmitted(&self) -> usize {
         let excess = self.excess_ms().into_iter();
         excess.filter(|ms| *ms >= SYN_AGAIN_MS).count()
@@ -98,8 +98,8 @@ pub(crate) fn judge_page_lookups(cases: Vec<Case>) -> Option<Finding> {
     })
 }
 
-/// slow-connect. For a server it is bad if more than one connection waited for a second SYN, since one packet is lost at times on any
-/// network, and warned of if the median is late. In a capture it is bad unless such connections are rare.
+/// slow-connect. For a server: bad if two connections or more waited for a second SYN, since any network may lose one packet;
+/// warned of if the median is late. For a capture: bad unless such connections are rare.
 pub(crate) fn judge_connects(facts: Facts<'_, Connects, Opened>) -> Option<Finding> {
     match facts {
         Facts::Server(connects) => judge_samples(connects),
@@ -157,7 +157,7 @@ fn judge_packets(opened: &Opened) -> Option<Finding> {
     })))
 }
 
-/// How often a name is looked up.
+/// Lookups of a name.
 pub(crate) const LOOKUPS: usize = 3;
 /// A resolver near a visitor answers known names within some 20 ms, others within some 100.
 pub(crate) const LOOKUP_MS: f64 = 100.0;

@@ -33,12 +33,12 @@ pub(crate) struct Captured {
     pub(crate) round_trips: Option<u64>,
     pub(crate) round_trip_ns: u64,
     pub(crate) connection: String,
-    /// The first packet behind the first pause.
+    /// The first packet after the first pause.
     pub(crate) packet_behind: Option<u64>,
     pub(crate) last_packet: u64,
 }
 
-/// How a client asks for certificates.
+/// Capabilities that a client offers for certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// TLS 1.3, and takes compressed certificates, as browsers do.
@@ -103,7 +103,7 @@ impl Figures {
         self.flights.iter().find(|flight| flight.asked == asked)
     }
 
-    /// Whether the server compresses certificates for those that take it.
+    /// Whether the server compresses certificates for clients that accept it.
     fn is_compressed(&self) -> bool {
         let (Some(compressed), Some(plain)) =
             (self.flight(Asked::Compressed), self.flight(Asked::Tls13))
@@ -270,7 +270,7 @@ fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
     chain.iter().enumerate().map(one).collect()
 }
 
-/// no-certificate-compression: a note, and warned of if compression brings the flight below the window.
+/// no-certificate-compression: a note, and warned of if compression would save a round trip.
 pub(crate) fn judge_compression(figures: &Figures) -> Option<Finding> {
     let offered = figures.flight(Asked::Compressed)?;
     if figures.is_compressed() {

@@ -1,7 +1,6 @@
-//! handshake-round-trips: whether TLS handshakes take the round trips that their version needs.
+//! handshake-round-trips: round trips of TLS handshakes beyond the need of their version.
 //!
-//! A request to begin anew (HelloRetryRequest) is seen without a clock. Other round trips are counted by time, if the
-//! network is slow enough.
+//! A HelloRetryRequest is visible without a clock. Other round trips are counted by time, if the network is slow enough.
 //!
 //! Source: RFC 8446 sections 2 and 4.1.4, RFC 5246 section 7.3.
 
@@ -21,7 +20,7 @@ pub(crate) struct Captured {
     /// The packet with the ServerHello.
     pub(crate) packet: u64,
     pub(crate) version: u16,
-    /// Whether the server asked for another key (HelloRetryRequest).
+    /// Whether the server sent a HelloRetryRequest.
     pub(crate) is_retry: bool,
     /// Whether the client offered TLS 1.3 and got an older version.
     pub(crate) is_old: bool,
@@ -88,7 +87,7 @@ pub(crate) fn judge(facts: Facts<'_, Figures, [Captured]>) -> Option<Finding> {
         Facts::Server(figures) => judge_samples(figures),
         Facts::Packets(all) => judge_packets(all),
         Facts::Page(cases) => {
-            // TLS 1.3 takes one; the second is another version's, or that of a chain above the window.
+            // TLS 1.3 takes one round trip. A second one is from an older version, or from a chain above the window.
             let is_slow = |one: &Case| {
                 one.size >= PAGE_ROUND_TRIP_MS && one.lost_ms + one.size >= one.size * PAGE_TRIPS
             };
@@ -160,7 +159,7 @@ fn judge_samples(figures: &Figures) -> Option<Finding> {
 /// more on a busy machine, is as long.
 pub(crate) const ROUND_TRIP_MS_MIN: f64 = 1.0;
 
-/// How much of a round trip more than needed is still none: half of one, since they come whole; work and jitter are in it.
+/// Tolerance of a handshake beyond its need, round trips. Round trips are whole; the rest is computation and jitter.
 const OVER: f64 = 0.5;
 
 /// Shorter round trips of a page are no longer than computing.

@@ -35,7 +35,7 @@ impl Figures {
         })
     }
 
-    /// The largest fields, by name: those of one name together.
+    /// The largest fields by name; fields of the same name are summed.
     fn largest(&self) -> Vec<(String, u64)> {
         let mut sums: Vec<(String, u64)> = Vec::new();
         for (name, bytes) in &self.fields {

@@ -1,4 +1,4 @@
-//! no-http2: the protocol that a server chose of those that browsers offer.
+//! no-http2: the server's choice among the protocols that browsers offer.
 //!
 //! Source: RFC 7301, RFC 9113 sections 3.2 and 9.2.
 

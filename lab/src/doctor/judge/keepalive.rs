@@ -14,18 +14,18 @@ use crate::doctor::{Finding, Severity};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) protocol: Protocol,
-    /// How many were to be sent.
+    /// Planned requests.
     pub(crate) asked: u32,
-    /// How many were answered before the server closed.
+    /// Responses before the server closed.
     pub(crate) answered: u32,
     /// Whether the last of these responses had `Connection: close`.
     pub(crate) said_close: bool,
     pub(crate) is_http10: bool,
-    /// Round trips that a new connection takes before its request: one of TCP and those of TLS.
+    /// Round trips before the first request of a connection: one for TCP, and those for TLS.
     pub(crate) round_trips: u32,
     /// Milliseconds that opening a connection took, TLS included.
     pub(crate) open_ms: f64,
-    /// The round trip of visitors, which may be longer than that of these connections.
+    /// The round trip of visitors; it may be longer than in this measurement.
     pub(crate) round_trip_ms: f64,
     pub(crate) url: String,
 }
@@ -42,9 +42,9 @@ impl Figures {
     }
 }
 
-/// no-keepalive: bad if each request needs a connection of its own, warned of if a connection serves fewer than [`ASKED`].
+/// no-keepalive: bad if each request needs a new connection, warned of if a connection serves fewer than [`ASKED`].
 pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
-    // Nothing is known of a server that answers nothing.
+    // A server without any response has no verdict.
     if figures.answered == 0 || figures.answered >= figures.asked {
         return None;
     }

@@ -103,7 +103,7 @@ fn middle_ms(costs: impl Iterator<Item = f64>) -> f64 {
 }
 
 impl Finding {
-    /// Adds the first of these figures, those of the worst cases.
+    /// Adds the figures of the first cases, which are the worst.
     fn examples(self, all: impl Iterator<Item = Value>) -> Self {
         self.proof("examples", all.take(EXAMPLES_MAX).collect::<Vec<_>>())
     }

@@ -19,7 +19,7 @@ pub(crate) struct Hop {
     pub(crate) to: Url,
     /// From the beginning of its connection to its head.
     pub(crate) took_ms: f64,
-    /// Round trips of that: those that open the connection, and one of the request.
+    /// Round trips of the connection and of the request.
     pub(crate) round_trips: u32,
 }
 
@@ -49,7 +49,7 @@ impl Stop {
 pub(crate) struct Figures {
     pub(crate) url: String,
     pub(crate) hops: Vec<Hop>,
-    /// The round trip of visitors, which may be longer than that of these connections.
+    /// The round trip of visitors; it may be longer than in this measurement.
     pub(crate) round_trip_ms: f64,
     /// Why the way was not followed further; `None` at the page.
     pub(crate) stopped: Option<Stop>,
@@ -131,7 +131,7 @@ pub(crate) fn judge_chain(figures: &Figures) -> Option<Finding> {
     Some(found.proof("redirects", figures.measured()))
 }
 
-/// redirect-chain in a page, whose redirects are one case.
+/// redirect-chain in a page. All redirects of the page are one case.
 pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
     let hops = cases.first()?.size;
     let severity = match hops > REDIRECTS_MIN as f64 {
@@ -150,7 +150,7 @@ pub(crate) fn judge_https(figures: &Figures) -> Option<Finding> {
         .hops
         .iter()
         .find(|hop| !hop.from.tls && hop.to.tls)?;
-    // Nothing is known of a place that was not reached.
+    // `None` if the https URL was not reached: no verdict.
     let value = figures.strict.as_ref()?.as_deref();
     let age = value.and_then(max_age_s);
     let url = quoted(&hop.to.to_string());
@@ -182,10 +182,10 @@ fn word(url: &Url) -> String {
     }
 }
 
-/// One redirect may be needed; the second need not be.
+/// One redirect may be necessary, a second one is not.
 pub(crate) const REDIRECTS_MIN: usize = 2;
 
-/// With less than a day, even who comes daily is redirected each time.
+/// With less than a day, even daily visitors are redirected each time.
 const MAX_AGE_MIN_S: u64 = 86_400;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 
 use crate::stats::{Estimate, mean};
 
-/// How much larger the second of each pair is; `None` with fewer than [`PAIRS`].
+/// Mean difference of pairs, second less first; `None` with fewer than [`PAIRS`].
 pub(crate) fn more(pairs: &[(f64, f64)]) -> Option<Estimate> {
     let differences: Vec<f64> = pairs.iter().map(|(first, second)| second - first).collect();
     mean(&differences, LEVEL).filter(|one| one.n >= PAIRS)
@@ -15,8 +15,8 @@ pub(crate) fn average(times: impl Iterator<Item = f64>) -> Option<Estimate> {
     mean(&times.collect::<Vec<_>>(), LEVEL)
 }
 
-/// The median, with the interval at 0.95 or above that ranks give. Below six samples the interval is without ends, so that no
-/// threshold can be said to be passed.
+/// The median, with an interval of ranks at 0.95 or above. With fewer than six samples both ends are infinite, so no threshold
+/// is ever passed.
 pub(crate) fn median(samples: &[f64]) -> Option<Estimate> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);

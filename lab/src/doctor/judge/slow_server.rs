@@ -56,7 +56,7 @@ impl Figures {
     }
 }
 
-/// slow-server: by the lower end of the median's interval, so that a machine that is busy for a moment is not called slow.
+/// slow-server: bad or warned of by the lower end of the median's interval, so a short load peak causes no finding.
 pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     let estimate = figures.estimate()?;
     let severity = match estimate.low {

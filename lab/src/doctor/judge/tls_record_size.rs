@@ -40,7 +40,7 @@ pub(crate) struct Sample {
 }
 
 impl Figures {
-    /// How much later the head of the large response is, ms; `None` with too few samples.
+    /// Delay of the large response's head against the small one's, ms; `None` with too few samples.
     pub(crate) fn later(&self) -> Option<Estimate> {
         let pairs = self.samples.iter().map(|one| (one.small, one.large));
         more(&pairs.collect::<Vec<_>>())
@@ -53,7 +53,8 @@ impl Figures {
     }
 }
 
-/// tls-record-size: bad if samples show the round trip, and a note if that is too short to be seen; warned of by packets.
+/// tls-record-size. For a server: bad if samples show the round trip, a note if the round trip is too short to measure. For a
+/// capture: warned of.
 pub(crate) fn judge(facts: Facts<'_, Figures, [SlowRecord]>) -> Option<Finding> {
     match facts {
         Facts::Server(figures) => judge_samples(figures),
@@ -95,7 +96,7 @@ fn judge_samples(figures: &Figures) -> Option<Finding> {
     Some(found)
 }
 
-/// How bad a first record is: if the round trip is too short to be seen, its length alone is worth a note.
+/// Returns the severity. If the round trip is too short to measure, the length of the record alone is a note.
 fn severity(record_bytes: u64, later_low_ms: f64, round_trip_ms: f64) -> Option<Severity> {
     if record_bytes < RECORD_BYTES {
         return None;

@@ -104,7 +104,7 @@ fn judge_counted(figures: &Figures) -> Option<Finding> {
         return None;
     }
     let took = average(figures.samples.iter().map(|one| one.first_took_ms))?;
-    // The low end of the interval is lost for sure.
+    // At least the low end of the interval is lost.
     let lost = lost_round_trips(took.low, figures.round_trip_ms, full);
     let severity = if lost > 0.0 {
         Severity::Bad
@@ -122,7 +122,7 @@ fn judge_counted(figures: &Figures) -> Option<Finding> {
     Some(found)
 }
 
-/// Round trips that a first response took beyond those that full segments need.
+/// Round trips of a first response beyond the need of full segments.
 fn lost_round_trips(took_ms: f64, round_trip_ms: f64, full: u64) -> f64 {
     if round_trip_ms < ROUND_TRIP_MIN_MS {
         return 0.0;

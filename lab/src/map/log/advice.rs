@@ -1,4 +1,4 @@
-//! Warnings about what logs do not show, and formats that show it.
+//! Warnings about fields that logs lack, and formats that have them.
 
 use super::detect::directive;
 use super::report::Report;

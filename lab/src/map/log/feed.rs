@@ -79,7 +79,7 @@ impl Feed {
         self.send(taken, parsers)
     }
 
-    /// Parses the rest, whose last line may have no end. Returns the number of lines.
+    /// Parses the rest; its last line may lack a newline. Returns the number of lines.
     ///
     /// # Errors
     /// The format is unknown.
@@ -103,7 +103,7 @@ impl Feed {
         };
         let bytes = block.bytes();
         let formats = self.formats(bytes)?;
-        // The number of ends costs a twentieth of parsing, and gives each damaged line its number.
+        // Counting newlines costs a twentieth of parsing, and provides the numbers of damaged lines.
         let ends = memchr::memchr_iter(b'\n', bytes).count() as u64;
         let lines = ends + u64::from(!bytes.ends_with(b"\n"));
         let origin = self.next;

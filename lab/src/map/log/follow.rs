@@ -128,7 +128,7 @@ impl Followed {
         }
     }
 
-    /// Reads what has come meanwhile, and lines without an end.
+    /// Reads the remaining data, and lines without a newline.
     fn finish(
         &mut self,
         parsers: &mut Parsers<'_>,

@@ -1,4 +1,4 @@
-//! Lines of JSON whose format is unknown: fields are found by their names.
+//! Lines of JSON with an unknown format: fields are found by their names.
 //!
 //! A line is one object. Names are those of variables, with or without `$`. Values within other values are skipped.
 //!

@@ -67,7 +67,7 @@ pub struct LineFormat {
     pub name: String,
     shape: Shape,
     client: Field,
-    /// Round-trip times of the format; `None` for a format without them, or of JSON, whose lines may differ.
+    /// Round-trip times of the format; `None` for a format without them, or for JSON, since its lines may differ.
     pub rtt: Option<Rtt>,
 }
 
@@ -190,7 +190,7 @@ impl LineFormat {
         })
     }
 
-    /// Lines of JSON, whose members are named as variables.
+    /// Lines of JSON with members named like variables.
     #[must_use]
     pub fn json(client: &Field) -> Self {
         Self {

@@ -86,7 +86,7 @@ impl Read for Raw {
     }
 }
 
-/// A source whose first bytes decide how it is read.
+/// A source; its first bytes decide how it is read.
 enum Detecting {
     New(Option<BufReader<Raw>>),
     Known(Box<dyn Read>),

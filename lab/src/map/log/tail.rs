@@ -81,7 +81,7 @@ impl Tail {
         current.or(self.feed.as_ref())
     }
 
-    /// Reads what there is, at most a block of each file. Returns the number of lines, and whether there may be more.
+    /// Reads available data, at most a block of each file. Returns the number of lines, and whether there may be more.
     ///
     /// # Errors
     /// A file cannot be read, or its format is unknown.

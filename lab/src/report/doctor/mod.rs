@@ -1,7 +1,6 @@
-//! The doctor's findings for a terminal, and as a page that needs nothing else: most costly first, each with its evidence and
-//! what mends it.
+//! The doctor's findings for a terminal, and as a self-contained page: most costly first, each with its evidence and fixes.
 //!
-//! Evidence has figures of the doctor and words of servers: all of it is escaped and has limits.
+//! Evidence has figures of the doctor and text from servers; all of it is escaped and limited.
 //!
 //! Source: docs/doctor.md.
 
@@ -120,7 +119,7 @@ fn severity(severity: Severity) -> &'static str {
     }
 }
 
-/// The cost, `200.0 ms and 1.0 round trip`; `None` where nothing is lost.
+/// The cost, `200.0 ms and 1.0 round trip`; `None` without a loss.
 fn cost(one: &Finding) -> Option<String> {
     let trips = lost_round_trips(one).map(|trips| match trips.as_str() {
         "1.0" => trips + " round trip",

@@ -8,7 +8,7 @@ use crate::report::table::push_wrapped;
 use super::values::{is_telling, plain, title};
 use super::{cost, headline, severity};
 
-/// The report. What servers sent is shown without its control characters.
+/// The report. Control characters from servers are removed.
 #[must_use]
 pub fn text(diagnosis: &Diagnosis) -> String {
     let mut out = String::new();

@@ -115,7 +115,7 @@ const WORDS: &[(&str, &str)] = &[
     ("tso", "TSO"),
 ];
 
-/// Whether a value says something in a line: there is one, and it is no table.
+/// Whether a value can be shown in a line: it is not empty, and no list of lists or objects.
 pub(super) fn is_telling(value: &Value) -> bool {
     match value {
         Value::Null => false,

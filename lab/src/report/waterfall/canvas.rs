@@ -11,7 +11,7 @@ pub(super) struct Canvas {
     out: String,
 }
 
-/// Which point of a text lies at its place.
+/// The point of a text that is at its position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Anchor {
     /// Its first character.
@@ -42,7 +42,7 @@ impl Canvas {
         );
     }
 
-    /// A text whose baseline is at `y`.
+    /// Draws a text with its baseline at `y`.
     pub(super) fn text(&mut self, class: &str, (x, y): (f64, f64), anchor: Anchor, text: &str) {
         let anchor = match anchor {
             Anchor::Start => "",
@@ -57,7 +57,7 @@ impl Canvas {
         );
     }
 
-    /// Begins a group with a tooltip, of which each line is a line of the tooltip.
+    /// Begins a group with a tooltip of these lines.
     pub(super) fn begin_group(&mut self, lines: &[String]) {
         self.out.push_str("<g><title>");
         for (n, line) in lines.iter().enumerate() {
@@ -77,7 +77,7 @@ impl Canvas {
         self.out.push_str("</g>\n");
     }
 
-    /// The whole picture. `style` is left out where the page that has the picture has it.
+    /// Returns the whole picture. `style` is `None` if the surrounding page has the style.
     pub(super) fn finish(self, title: &str, height: f64, style: Option<&str>) -> String {
         let title = escaped(title);
         let style = style.map_or_else(String::new, |rules| format!("<style>{rules}</style>\n"));

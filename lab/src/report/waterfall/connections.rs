@@ -19,7 +19,7 @@ struct Connection<'a> {
     requests: Vec<(&'a Row<'a>, usize)>,
 }
 
-/// The picture, without a style, for a page that has it; `None` where no connection is known.
+/// The picture for a page that has the style; `None` if no connection is known.
 pub(super) fn picture(drawing: &Drawing<'_>) -> Option<String> {
     let all = &drawing.analysis.connections;
     let drawn: Vec<Connection<'_>> = all
@@ -140,7 +140,7 @@ fn carried<'a>(row: &'a Row<'_>) -> impl Iterator<Item = &'a Segment> {
 }
 
 impl<'a> Connection<'a> {
-    /// A connection that carried some of the rows; `None` where it carried none of them.
+    /// Returns a connection with its rows; `None` if it carried none of them.
     fn of(used: &'a ConnectionUse, number: usize, rows: &'a [Row<'a>]) -> Option<Self> {
         let carried = used.resources.iter().filter_map(|place| rows.get(*place));
         let carried: Vec<&Row<'_>> = carried.collect();
@@ -167,7 +167,7 @@ fn lanes(rows: &[&Row<'_>]) -> Vec<usize> {
             .next()
             .map_or(row.start_ms(), |segment| segment.from_ms);
         let free = ends.iter().position(|end| *end <= from_ms);
-        // What does not fit is drawn over others in the last lane.
+        // Without a free lane, requests overlap in the last one.
         let lane = free.unwrap_or(ends.len()).min(LANES_MOST - 1);
         match ends.get_mut(lane) {
             Some(end) => *end = end.max(row.end_ms()),
@@ -178,7 +178,7 @@ fn lanes(rows: &[&Row<'_>]) -> Vec<usize> {
     rows.iter().map(place).collect()
 }
 
-/// The requests of a connection in their lanes, with their numbers where there is room.
+/// The requests of a connection in their lanes, with their numbers if there is room.
 fn requests(canvas: &mut Canvas, one: &Connection<'_>, scale: Scale, top: f64) {
     for (row, lane) in &one.requests {
         let y = top + 3.0 + *lane as f64 * LANE;

@@ -32,7 +32,7 @@ pub(super) fn quantity(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// Four columns at most: `h1`, `h2`, `h3`, `spdy`; `-` where it is unknown.
+/// A protocol in at most four columns: `h1`, `h2`, `h3`, `spdy`; `-` if unknown.
 pub(super) fn protocol(resource: &Resource) -> String {
     match resource.protocol.as_str() {
         "" => "-".to_owned(),
@@ -57,13 +57,13 @@ pub(super) fn is_bad(resource: &Resource) -> bool {
     resource.status >= 400 || resource.error.is_some()
 }
 
-/// A resource's name in at most `most` columns: its path where its host is this one, else its host and path.
+/// A resource's name in at most `most` columns: its path if it is on the page's host, else its host and path.
 pub(super) fn name(url: &str, page: &str, most: usize) -> String {
     let own = url.strip_prefix(page).filter(|path| path.starts_with('/'));
     let foreign = || url.split_once("://").map_or(url, |(_, rest)| rest);
     let name = own.unwrap_or_else(foreign);
     match name.split_once('?') {
-        // The path says more than its parameters do.
+        // The path identifies a resource better than its parameters.
         Some((path, _)) if name.len() > most && most > 10 => {
             format!("{}?...", shortened(path, most - 4))
         }
@@ -85,7 +85,7 @@ pub(super) fn kind_short(kind: Kind) -> &'static str {
     }
 }
 
-/// Who visited the page, and with which caches: `Chromium 126, cold view`.
+/// The browser, and its caches: `Chromium 126, cold view`.
 pub(super) fn agent(visit: &Visit) -> String {
     let view = format!("{} view", visit.view.name());
     let clients = match visit.agent.is_browser {

@@ -8,7 +8,7 @@ use crate::page::Frame;
 
 use super::figures::ms;
 
-/// The pictures of a view in their order, as a list; nothing where there are none.
+/// The pictures of a view in order, as a list; empty without pictures.
 pub(super) fn filmstrip(frames: &[Frame], of: &str) -> Markup {
     let (shown, left_out) = chosen(frames);
     html! {

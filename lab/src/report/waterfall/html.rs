@@ -57,7 +57,7 @@ pub fn html(views: &Views<'_>) -> String {
     document(&title, &[palette::STYLE, STYLE], PROGRAM, &content)
 }
 
-/// The page's title, and who visited it.
+/// The page's title and the browser.
 fn heading(visit: &Visit) -> Markup {
     html! {
         @if let Some(title) = &visit.title { p { "\u{201c}" (bounded(title, TITLE_MOST)) "\u{201d}" } }
@@ -65,7 +65,7 @@ fn heading(visit: &Visit) -> Markup {
     }
 }
 
-/// The figures of each view, with what several runs say of them.
+/// The figures of each view, with statistics over several runs.
 fn summary(views: &[Shown<'_>]) -> Markup {
     let all = views.iter().flat_map(|view| &view.values);
     let all: Vec<&[Option<f64>]> = all.map(Vec::as_slice).collect();
@@ -135,7 +135,7 @@ fn notes(visit: &Visit) -> Markup {
     }
 }
 
-/// The figures of each run, where there are several.
+/// The figures of each run, if there are several.
 fn runs(view: &Shown<'_>) -> Markup {
     let all = &view.values[..view.values.len().min(RUNS_MOST)];
     let shown: Vec<&[Option<f64>]> = all.iter().map(Vec::as_slice).collect();

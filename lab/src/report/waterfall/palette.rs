@@ -1,8 +1,8 @@
 //! Colours of pictures: phases, parts of waits and moments, in light, dark and on paper.
 //!
-//! Marks of different colours also differ in place, shape or text, so that nobody has to see colours. Light colours are
-//! presentation attributes of each element, because file managers, librsvg and Inkscape know no variables of CSS. The style
-//! has the dark ones, which browsers put on top.
+//! Marks of different colours also differ in place, shape or text, so the picture is readable without colours. Light colours are
+//! presentation attributes of each element, because file managers, librsvg and Inkscape do not support CSS variables. The style
+//! has the dark colours, which override them in browsers.
 
 /// Presentation attributes of an element of this class in light, with a space before each; empty for an unknown class.
 pub(super) fn attributes(class: &str) -> &'static str {

@@ -20,7 +20,7 @@ pub(super) struct Drawing<'a> {
     pub(super) rows: Vec<Row<'a>>,
     /// The moments that the page reached.
     pub(super) timings: Vec<Timing>,
-    /// The last thing that happened in what is drawn, ms.
+    /// Time of the last drawn event, ms.
     pub(super) end_ms: f64,
     /// The visit's analysis.
     pub(super) analysis: &'a Analysis,
@@ -119,9 +119,9 @@ pub(super) struct Part {
     pub(super) class: &'static str,
     /// Its name.
     pub(super) name: &'static str,
-    /// Where it is drawn from, ms.
+    /// Start, ms.
     pub(super) from_ms: f64,
-    /// Where it is drawn to.
+    /// End, ms.
     pub(super) to_ms: f64,
 }
 
@@ -208,7 +208,7 @@ impl<'a> Drawing<'a> {
         text
     }
 
-    /// Staircase in a sentence; `None` where no start can be judged.
+    /// A sentence about the staircase; `None` if no start can be analyzed.
     pub(super) fn staircase(&self) -> Option<String> {
         let stairs = &self.analysis.staircase;
         let score = stairs.score()?;
@@ -225,7 +225,7 @@ impl<'a> Drawing<'a> {
         ))
     }
 
-    /// Sums of the parts of all waits; `None` where nothing waited.
+    /// Sums of the parts of all waits; `None` without waits.
     pub(super) fn waits(&self) -> Option<String> {
         let waits: Vec<WaitParts> = self.analysis.waits.iter().flatten().copied().collect();
         let sum = |part: fn(&WaitParts) -> Option<f64>| {
@@ -244,7 +244,7 @@ impl<'a> Drawing<'a> {
         (!waits.is_empty()).then(|| words.join(", "))
     }
 
-    /// How many stalls there were, by their causes; empty where there are none.
+    /// Numbers of stalls by cause; empty without stalls.
     pub(super) fn stalls(&self) -> Vec<String> {
         let all = self.rows.iter().flat_map(|row| &row.stalls);
         let mut sums: BTreeMap<&str, (usize, f64)> = BTreeMap::new();
@@ -259,12 +259,12 @@ impl<'a> Drawing<'a> {
 }
 
 impl Row<'_> {
-    /// Where it begins, ms.
+    /// Its start, ms.
     pub(super) fn start_ms(&self) -> f64 {
         sane_ms(self.resource.start_ms)
     }
 
-    /// Where its last segment ends, ms.
+    /// End of its last segment, ms.
     pub(super) fn end_ms(&self) -> f64 {
         let ends = self.segments.iter().map(|segment| segment.to_ms);
         ends.fold(self.start_ms(), f64::max)
@@ -352,7 +352,7 @@ pub(super) fn end_ms<'r>(rows: impl Iterator<Item = &'r Row<'r>>, timings: &[Tim
     rows.map(Row::end_ms).chain(moments).fold(0.0, f64::max)
 }
 
-/// A sentence about the resources that are not drawn, of this number; `None` where all are.
+/// A sentence about resources that are not drawn; `None` if all are drawn.
 pub(super) fn left_out(resources: usize) -> Option<String> {
     let more = resources.checked_sub(ROWS_MAX).filter(|more| *more > 0)?;
     let more = figures::quantity(more, "further resource");
@@ -383,7 +383,7 @@ fn segments(resource: &Resource) -> Vec<Segment> {
     found
 }
 
-/// The parts of a wait as shares of its segment, in an order of our choice: no source says when in a wait each of them was.
+/// The parts of a wait as shares of its segment. Their order is arbitrary, since no source has the times of the parts.
 fn parts(segments: &[Segment], wait: WaitParts) -> Vec<Part> {
     let Some(segment) = segments.iter().find(|one| one.phase == Phase::Wait) else {
         return Vec::new();

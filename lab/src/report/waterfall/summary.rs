@@ -10,8 +10,8 @@ pub(super) fn values(run: &AnalysedVisit<'_>) -> Vec<Option<f64>> {
     FIGURES.iter().map(of).collect()
 }
 
-/// Whether a figure says something in any of several visits: what is nought in all of them does not, but for stalls and the
-/// staircase, of which nought is good news.
+/// Whether to show a figure of several visits: it is not zero in all of them, or it is of stalls or the staircase, for which zero
+/// is good news.
 pub(super) fn is_telling(visits: &[&[Option<f64>]], n: usize) -> bool {
     let mut values = visits.iter().filter_map(|values| values[n]);
     values
@@ -53,7 +53,7 @@ pub(super) fn of_runs(figure: &Figure, runs: &Runs<'_>) -> Option<String> {
     (lowest != highest).then(|| format!("{lowest} to {highest} in {} runs", found.n))
 }
 
-/// `-120 ms (-40 %)`; without a share where there was nothing before.
+/// `-120 ms (-40 %)`; without a share if the old value is zero.
 pub(super) fn change(figure: &Figure, from: f64, to: f64) -> String {
     let by = to - from;
     let sign = if by < 0.0 { "-" } else { "+" };

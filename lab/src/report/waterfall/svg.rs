@@ -1,7 +1,7 @@
 //! A waterfall as SVG: a row for each resource on one time axis, with phases, pieces, stalls and the page's moments.
 //!
-//! The picture stands alone: no script, no font, nothing from outside; light or dark as the reader has it. All text is of a
-//! font whose characters are equally wide, so that nothing is drawn over an edge.
+//! The picture is self-contained: no script, font or other file. It is light or dark like the reader's system. All text has a
+//! monospace font, so its width is known and it stays within its area.
 
 use crate::page::AnalysedVisit;
 use crate::report::escape::{bounded, shortened};
@@ -100,7 +100,7 @@ pub(super) fn moments(
     }
 }
 
-/// Words with a sign before each, in lines; returns where the next line of text is.
+/// Layout of a legend: the position of the next sign and its word, in several lines.
 pub(super) struct Flow {
     x: f64,
     y: f64,
@@ -270,7 +270,7 @@ pub(super) fn bar(
     }
 }
 
-/// A mark where each piece of a body came. Marks at one place are drawn once, and [`PIECES_MOST`] in a picture.
+/// Draws a mark for each piece of a body. Marks at the same position are drawn once, at most [`PIECES_MOST`] in a picture.
 fn pieces(
     canvas: &mut Canvas,
     row: &Row<'_>,
@@ -329,7 +329,7 @@ const URL_COLUMNS: usize = ((STATUS - URL - 8.0) / COLUMN) as usize;
 /// Ends of the time axis.
 pub(super) const LEFT: f64 = 476.0;
 pub(super) const RIGHT: f64 = 1180.0;
-/// Height of a row, and where its text stands in it.
+/// Height of a row, and position of its text.
 const ROW: f64 = 20.0;
 const BASELINE: f64 = 14.0;
 /// Height of a line of a legend, and width of its signs.

@@ -155,7 +155,7 @@ fn bar(row: &Row<'_>, scale: Scale, columns: usize) -> String {
         drawn[places].fill(segment.phase.character());
     }
     if is_empty {
-        // What is shorter than a column is there nevertheless: its longest phase is drawn.
+        // A row shorter than a column is drawn as one column of its longest phase.
         let length = |phase: &&super::rows::Segment| phase.to_ms - phase.from_ms;
         let longest = row
             .segments

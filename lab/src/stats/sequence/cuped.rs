@@ -195,7 +195,7 @@ mod tests {
             covaried(&users(40_000, 1.02, 4)),
         ];
         let cuped = Cuped::of(&arms);
-        // Known users: 500 of variance, of which 320 are explained. New ones have 500, and 300 lie between the kinds.
+        // Known users: a variance of 500, of which 320 are explained. New ones have 500; the difference of both kinds adds 300.
         assert!((cuped.theta - 0.8).abs() < 0.03, "{cuped:?}");
         assert!((cuped.reduction - 540.0 / 800.0).abs() < 0.03, "{cuped:?}");
         let means = arms.map(|arm| cuped.summary(&arm).mean());

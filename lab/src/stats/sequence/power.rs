@@ -33,7 +33,7 @@ impl Question {
     }
 }
 
-/// How often the interval is looked at.
+/// Times at which the interval may be looked at.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Method {
     /// Once, at a size chosen in advance.

@@ -1,4 +1,4 @@
-//! The bodies of a sweep: written into a docroot, or those that the site has.
+//! The bodies of a sweep: files in the docroot if there is one, else bodies of the site.
 
 use std::ops::RangeInclusive;
 
@@ -14,7 +14,7 @@ pub(super) fn fields(of: &Subject) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The bodies that a sweep asks for, smallest first.
+/// Returns the bodies of a sweep, smallest first.
 ///
 /// # Errors
 /// Files cannot be written, or the server does not serve them; interrupted.
@@ -55,7 +55,7 @@ fn written(x: &mut Examination<'_>) -> Result<Vec<Subject>, Failure> {
     Ok(subjects)
 }
 
-/// Files of which kind are compressed where gzip is accepted, and which not.
+/// Returns the type of files that servers compress if gzip is accepted, or of files that they never compress.
 pub(super) fn kind(gzip: bool) -> Type {
     if gzip { Type::Html } else { Type::Binary }
 }
@@ -80,10 +80,10 @@ fn site_bodies(x: &mut Examination<'_>) -> Result<Vec<Subject>, Failure> {
     Ok(subjects)
 }
 
-/// Sizes of files, bytes: dense around the segment size, where what stalls and what does not meet.
+/// Sizes of files, bytes. They are dense around the segment size, since the edge of stalls is usually there.
 fn sizes(requests_left: u32) -> Vec<usize> {
     let count = count(requests_left);
-    // Evenly thinned out, with both ends kept.
+    // An even selection, with the smallest and the largest size.
     let mut sizes: Vec<usize> = (0..count)
         .map(|n| SIZES[n * (SIZES.len() - 1) / (count - 1).max(1)])
         .collect();

@@ -1,4 +1,4 @@
-//! The end of the sizes that stall: between the largest one that was seen to stall and the next one that was not, by halving.
+//! The edge of the sizes that stall: bisection between the largest size that stalls and the next one that does not.
 
 use super::bodies::kind;
 use super::sweep::spare;

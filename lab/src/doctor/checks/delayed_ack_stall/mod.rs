@@ -1,10 +1,10 @@
-//! `delayed-ack-stall`: the server keeps the end of a response until the client acknowledges the beginning.
+//! `delayed-ack-stall`: the server holds the end of a response until the client acknowledges its beginning.
 //!
-//! A sweep: bodies of 100 to 5,000 bytes, with gzip and without, as each of the first four requests of a connection, while the
-//! client's acknowledgements are held for as long as receivers hold them. Each body is also requested while none is held, and
-//! a response is late when it takes longer than that one by as much as an acknowledgement that is waited for costs. One that
-//! was late is requested twice more, and then at the shorter hold: a cell (body, coding, place) stalls when all of its
-//! samples are late. So a slow server is not said to stall: it is as slow without holds.
+//! A sweep requests bodies of 100 to 5,000 bytes, with gzip and without, as each of the first four requests of a connection.
+//! The client's acknowledgements are held as long as usual receivers do. Each body is also requested without a hold, and a
+//! response is late if it takes longer than that by the cost of a held acknowledgement. A late response is requested twice
+//! more, then at the shorter hold. A cell (body, coding, place) stalls if all of its samples are late. A slow server is not
+//! reported as a stall, since it is slow without holds, too.
 //!
 //! Source: RFC 896 (Nagle), RFC 1122 section 4.2.3.2 (delayed acknowledgements).
 

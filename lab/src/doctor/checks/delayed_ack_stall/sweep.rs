@@ -1,4 +1,4 @@
-//! The course of a sweep: everything once, then more of what was late.
+//! Schedule of a sweep: every cell once, then more samples of late cells.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ impl Sweep {
             &at_each_place(&all),
         )?;
         match x.requests_left() {
-            // Some bodies may not have been asked for, of which nothing must be said.
+            // Some bodies may not have been requested, so no verdict is possible.
             0 => Err(Failure::BudgetSpent),
             _ => Ok(()),
         }
@@ -45,7 +45,7 @@ impl Sweep {
     /// Cells that were late once more without a hold, twice more at the longest hold, and then at each shorter one.
     pub(super) fn confirm(&mut self, x: &Examination<'_>) -> Result<(), Failure> {
         let mut late = self.verdict().suspects();
-        // Where not all can be confirmed, the first places of all bodies can.
+        // If the budget is too small for all cells, the first places of all bodies are confirmed.
         late.sort_by_key(|(subject, place)| (*place, *subject));
         late.truncate(spare(x) / REQUESTS_A_CELL);
         let sequences = packed(&late);
@@ -53,7 +53,7 @@ impl Sweep {
         self.free.extend(free);
         self.repeat(x, 0, &sequences, CONFIRMATIONS)?;
         let mut cells = self.verdict().cells();
-        // What stalls once in a while may be the machine: few cells are held to more.
+        // Rare stalls may be noise of this machine, so few cells need more samples.
         let is_few = cells.len() <= FEW_CELLS;
         if is_few {
             self.repeat(x, 0, &packed(&cells), CONFIRMATIONS)?;
@@ -113,7 +113,7 @@ fn at_each_place(subjects: &[usize]) -> Vec<Vec<usize>> {
         .collect()
 }
 
-/// Sequences that have each of these cells at its place; places between are filled with what is asked for anyway.
+/// Returns sequences that have each of these cells at its place. Empty places get a subject that is requested anyway.
 fn packed(cells: &[(usize, usize)]) -> Vec<Vec<usize>> {
     let mut waiting: [VecDeque<usize>; PLACES] = Default::default();
     for (subject, place) in cells {
@@ -131,12 +131,12 @@ fn packed(cells: &[(usize, usize)]) -> Vec<Vec<usize>> {
     }
 }
 
-/// Requests that a sweep may still send; the others are for the checks behind it.
+/// Requests left for a sweep; the rest is reserved for later checks.
 pub(super) fn spare(x: &Examination<'_>) -> usize {
     x.requests_left().saturating_sub(KEPT) as usize
 }
 
-/// Requests that are left to the checks behind a sweep.
+/// Requests reserved for the checks after a sweep.
 const KEPT: u32 = 20;
 /// Requests of a cell that is confirmed: without a hold, at the longest one, and at the shorter one, with fillers.
 const REQUESTS_A_CELL: usize = 6;

@@ -6,11 +6,11 @@ use crate::doctor::judge::stall::sweep::Subject;
 use crate::doctor::judge::stall::verdict::Sample;
 use crate::doctor::{Examination, Failure, NetworkPath, Visitor};
 
-/// Asks for each sequence of subjects on a connection of its own; samples during which the network was late are taken again,
-/// and left out when they are late again. Returns what there is when no requests are left.
+/// Requests each sequence of subjects on its own connection. Samples during which the network was late are taken again, and
+/// dropped if they are late again. If the budget is spent, returns the samples so far.
 ///
 /// # Errors
-/// Interrupted; no connection came about.
+/// Interrupted; no connection was established.
 pub(super) fn walk(
     x: &Examination<'_>,
     subjects: &[Subject],
@@ -46,7 +46,7 @@ fn repeated(
     Ok(places.into_iter().flatten().collect())
 }
 
-/// One connection; fills the places whose samples count.
+/// Walks a sequence on one connection, and fills the places with valid samples.
 fn once(
     visitor: &Visitor<'_>,
     subjects: &[Subject],

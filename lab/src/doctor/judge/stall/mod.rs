@@ -19,7 +19,7 @@ pub(crate) struct Stalls {
     pub(crate) lines: Vec<String>,
     /// Connections with a stall.
     pub(crate) connections: usize,
-    /// Pauses behind a late acknowledgement that ended at another time.
+    /// Pauses after a late acknowledgement that ended at another time.
     pub(crate) others: usize,
 }
 
@@ -41,7 +41,7 @@ fn judge_packets(stalls: &Stalls) -> Option<Finding> {
     let Stalls { cases, others, .. } = stalls;
     let (n, worst_ms) = (cases.len(), cases.first()?.lost_ms);
     let lost_ms = middle_ms(cases.iter().map(|one| one.lost_ms));
-    // A server of which most pauses end at other times may have met an acknowledgement by chance.
+    // If most pauses end at other times, the match with an acknowledgement may be chance.
     let severity = if n > *others {
         Severity::Bad
     } else {

@@ -17,14 +17,15 @@ pub(crate) struct Sweep {
     pub(crate) subjects: Vec<Subject>,
     /// Holds, the longest first.
     pub(crate) holds: Vec<Duration>,
-    /// Samples without a hold, then those of each hold.
+    /// Samples without a hold.
     pub(crate) free: Vec<Sample>,
+    /// Samples of each hold.
     pub(crate) held: Vec<Vec<Sample>>,
-    /// By how much a response is late at each hold, at least, ms.
+    /// Least delay of a late response at each hold, ms.
     pub(crate) late_after_ms: Vec<f64>,
 }
 
-/// A body as it is asked for.
+/// A body with the coding of its request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Subject {
     pub(crate) url: Url,
@@ -50,7 +51,7 @@ pub(crate) struct Edge {
 /// Facts of a sweep.
 pub(crate) struct Swept<'s> {
     pub(crate) sweep: &'s Sweep,
-    /// Ends of the sizes that stall, as far as they were looked for.
+    /// Edges of the sizes that stall, if searched.
     pub(crate) edges: &'s [Edge],
     pub(crate) round_trip_ms: f64,
     /// The `Server` field of a response.
@@ -122,7 +123,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
     Some(finding.proof("cells", cells(sweep)))
 }
 
-/// Sizes that stall and sizes that do not, of each coding that was asked for.
+/// Sizes that stall and sizes that do not, for each requested coding.
 fn sizes_of(sweep: &Sweep, stalled: &[usize]) -> Vec<(String, Value)> {
     let mut all = Vec::new();
     let codings = [false, true].into_iter();

@@ -21,7 +21,7 @@ pub(crate) struct Sample {
 
 /// Samples, and when one of them is late.
 pub(crate) struct Verdict<'a> {
-    /// How many subjects there are.
+    /// Number of subjects.
     pub(crate) subjects: usize,
     /// Samples without a hold.
     pub(crate) free: &'a [Sample],
@@ -48,7 +48,7 @@ impl Verdict<'_> {
         own.map(|one| one.end_ms).max_by(f64::total_cmp)
     }
 
-    /// Cells of which a sample at the longest hold was late.
+    /// Cells with a late sample at the longest hold.
     pub(crate) fn suspects(&self) -> Vec<(usize, usize)> {
         let late = |(subject, place): &(usize, usize)| {
             let lateness = self.lateness(0, *subject, *place);
@@ -114,11 +114,11 @@ impl Verdict<'_> {
     }
 }
 
-/// By how much a response is late, at least, when the server waits for an acknowledgement that is held: ms.
+/// Least delay of a response that waits for a held acknowledgement, ms.
 ///
-/// The wait costs the hold and a round trip, of which the same response without a hold has the round trip, too. With two
-/// segments on their way Linux does not wait that long: it sends the rest as its probe after two round trips (RFC 8985
-/// section 7), a round trip later than without a hold. A share of the lesser is asked for, since times vary.
+/// The wait costs the hold and a round trip; without a hold, the same response costs that round trip, too. With two segments in
+/// flight Linux sends the rest earlier, as a probe after two round trips (RFC 8985 section 7). That is one round trip more than
+/// without a hold. The threshold is a share of the smaller delay, since times vary.
 pub(crate) fn late_after(hold: Duration, link: Option<Duration>) -> f64 {
     let least = link.map_or(hold, |round_trip| hold.min(round_trip));
     least.as_secs_f64() * 1000.0 * LATE_SHARE
@@ -200,7 +200,7 @@ mod tests {
     fn a_server_that_is_slow_without_holds_does_not_stall() {
         let slow = samples(0, 0, &[50.0, 310.0]);
         assert_eq!(stalled(&slow, samples(0, 0, &[320.0; 3])), (vec![], vec![]));
-        // Of a subject that was never seen without a hold nothing is said.
+        // A subject without a sample at no hold has no verdict.
         assert_eq!(stalled(&[], samples(0, 0, &[320.0; 3])), (vec![], vec![]));
     }
 

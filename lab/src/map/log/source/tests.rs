@@ -11,7 +11,7 @@ fn read(content: &[u8]) -> (Vec<u8>, Option<ErrorKind>) {
     let (reader, mut writer) = io::pipe().expect("a pipe");
     let content = content.to_vec();
     let writing = std::thread::spawn(move || {
-        // Small pieces: decoders meet the end of what is there at any byte.
+        // Small pieces: decoders reach the end of the available bytes at every offset.
         for piece in content.chunks(7) {
             writer.write_all(piece).expect("somebody reads");
         }

@@ -43,7 +43,7 @@ pub fn html(before: &Runs<'_>, after: &Runs<'_>, by: Match) -> String {
     document(&title, &[palette::STYLE, STYLE], PROGRAM, &content)
 }
 
-/// Figures, each of both sides with the change, and a verdict where there are several runs.
+/// Figures of both sides with the change, and a verdict if there are several runs.
 fn table(lines: &[Line]) -> Markup {
     let has_verdicts = lines.iter().any(|line| line.verdict.is_some());
     html! {

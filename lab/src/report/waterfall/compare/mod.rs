@@ -1,7 +1,7 @@
 //! Visits before and after a change: figures with their intervals, and the rows of both on one time axis.
 //!
-//! Figures come from [`crate::page::comparison`], with a verdict where each side has several runs; the picture is of one run of
-//! each side.
+//! Figures come from [`crate::page::comparison`], with a verdict if each side has several runs. The picture has one run of each
+//! side.
 
 mod html;
 mod overlay;

@@ -148,7 +148,7 @@ fn drawn(
         tooltip.insert(0, name.to_owned());
         canvas.begin_group(&tooltip);
         canvas.rect("hit", (0.0, y), (WIDTH, HALF));
-        // The name stands once.
+        // The name is drawn once for both bars.
         if offset == 0.0 || is_alone {
             let name = figures::name(&row.resource.url, host, URL_COLUMNS);
             canvas.text("ink", (URL, y + BASELINE), Anchor::Start, &name);
@@ -198,11 +198,11 @@ const HEADS: [(f64, &str); 6] = [
 ];
 /// Letters of the moments that are drawn: first byte, largest contentful paint, load.
 const DRAWN: [char; 3] = ['B', 'L', 'O'];
-/// Where the name of the visit stands, ten characters before the status.
+/// Position of the visit's name, ten characters before the status.
 const WHEN: f64 = 270.0;
 /// Columns of a URL.
 const URL_COLUMNS: usize = 32;
-/// Heights of a resource and of each of its bars; where its text stands.
+/// Heights of a resource and of each of its bars; position of its text.
 const PAIR: f64 = 36.0;
 const HALF: f64 = 18.0;
 const BASELINE: f64 = 13.0;

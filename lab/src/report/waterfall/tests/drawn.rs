@@ -1,4 +1,4 @@
-//! Where things are drawn.
+//! Positions of drawn elements.
 
 use std::time::Instant;
 

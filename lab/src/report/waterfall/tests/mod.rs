@@ -9,7 +9,7 @@ use std::slice::from_ref;
 
 use crate::page::{Agent, Kind, PageTimings, Phases, Piece, Resource, Runs, Views, Visit};
 
-/// The runs of visits, of which there is one at least.
+/// The runs of at least one visit.
 pub(super) fn runs(visits: &[Visit]) -> Runs<'_> {
     Runs::of(visits).expect("there is a visit")
 }
@@ -30,7 +30,7 @@ pub(super) fn text(visit: &Visit) -> String {
     super::text(&view(visit))
 }
 
-/// A resource on connection 7 whose phases all took place, 10 ms each but 30 of waiting and 40 of receiving.
+/// A resource on connection 7 with all phases: 30 ms of waiting, 40 ms of receiving, 10 ms for each other one.
 pub(super) fn resource(number: usize, start_ms: f64) -> Resource {
     Resource {
         url: format!("https://www.example.org/assets/{number}.css"),

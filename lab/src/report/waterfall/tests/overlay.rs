@@ -81,7 +81,7 @@ fn resources_belong_together_by_path_and_turn() {
         let count = |text: &str| all.iter().filter(|one| one.text == text).count();
         (count("not after"), count("not before"))
     };
-    // The second of two equal paths finds no fellow; what the other visit has in its place stands alone.
+    // The second of two equal paths has no counterpart, nor has the resource of the other visit at its place.
     assert_eq!(names(Match::Path), (1, 1));
     assert_eq!(names(Match::Url), (3, 3));
     // The picture has the pairs of the figures: names of hosts have no case, and another method is another resource.

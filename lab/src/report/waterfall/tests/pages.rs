@@ -1,4 +1,4 @@
-//! Pages of visits: what is in them, and that nothing of others becomes a part of them.
+//! Pages of visits: their contents, and the escaping of text from others.
 
 use std::collections::BTreeMap;
 use std::slice::from_ref;
