@@ -1,4 +1,4 @@
-//! The index of docs/tests.md has one row for each file with black-box tests: the first sentence of its `//!`.
+//! The index of docs/tests.md has one row for each file with tests below a `tests` folder: the first sentence of its `//!`.
 //!
 //! `FIRSTBYTE_UPDATE=1 cargo test -p firstbyte-tests --test tree tests_page` writes the index. Absent: unit tests beside the
 //! code (`src`), which are found by the file that they test.
@@ -38,7 +38,7 @@ fn has_tests(file: &str, text: &str) -> bool {
 /// Returns the index: a table for each folder.
 fn index() -> String {
     let mut sections: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for path in rust_files("tests/tests") {
+    for path in rust_files("") {
         let (file, text) = (shown(&path), read(&path));
         if has_tests(&file, &text) {
             let name = section(&file);

@@ -2,7 +2,6 @@
 //! for each question.
 
 mod addresses;
-mod ahead;
 mod auth;
 mod bodies;
 mod browsers;
@@ -33,6 +32,7 @@ mod proxy_fields;
 mod proxy_settings;
 mod proxy_targets;
 mod proxying;
+mod push_and_early_hints;
 mod referers;
 mod rewriting;
 mod rtt_map;
