@@ -63,7 +63,7 @@ pub(super) fn begin(
     };
     match &http.tls[chosen.certificate].config {
         Some(config) if !config.rejects() => {
-            let tls = Tls::named(config.shared(), bytes.map(<[u8]>::to_vec));
+            let tls = Tls::with_server_name(config.shared(), bytes.map(<[u8]>::to_vec));
             x.tls = Some(Rc::new(tls));
         }
         Some(_) => greeting.refused = Some("the handshake is rejected by ssl_reject_handshake"),

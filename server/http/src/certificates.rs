@@ -44,7 +44,7 @@ pub fn handshake(
     name: Option<&[u8]>,
 ) -> Result<Handshake, Unmatched> {
     let addr = http.ports[port].addr(local);
-    let named = addr.names.named(name)?.unwrap_or(addr.default_server);
+    let named = addr.names.find(name)?.unwrap_or(addr.default_server);
     let tls = http.tls[named].config.as_ref();
     let shows = tls.is_some_and(|tls| tls.has_certificates() || tls.rejects());
     Ok(Handshake {

@@ -130,7 +130,7 @@ impl KillSwitch {
     }
 
     /// Notes the result of a look at the time `now_ms`, milliseconds since 1970. Only one thread does.
-    pub fn note(&self, is_live: bool, now_ms: u64) {
+    pub fn record(&self, is_live: bool, now_ms: u64) {
         // A clock that was set back must not move the time into the future: all views would be older.
         if !self.is_live() || now_ms < self.live_since_ms() {
             self.live_since_ms.store(now_ms, Ordering::Relaxed);
@@ -254,16 +254,16 @@ mod tests {
             ..experiment(1_000, u64::MAX, 1)
         };
         assert_eq!(it.phase(500), Phase::Off, "nobody has looked");
-        switch.note(true, 500);
+        switch.record(true, 500);
         assert_eq!(it.phase(500), Phase::Before);
         assert_eq!(it.phase(1_000), Phase::Live);
         assert_eq!(it.live_since_ms(), 1_000, "the begin is later");
-        switch.note(false, 2_000);
+        switch.record(false, 2_000);
         assert_eq!(it.phase(2_000), Phase::Off);
-        switch.note(true, 3_000);
-        switch.note(true, 4_000);
+        switch.record(true, 3_000);
+        switch.record(true, 4_000);
         assert_eq!((it.phase(4_000), it.live_since_ms()), (Phase::Live, 3_000));
-        switch.note(true, 2_500);
+        switch.record(true, 2_500);
         assert_eq!(it.live_since_ms(), 2_500, "the clock was set back");
     }
 }

@@ -37,10 +37,10 @@ mod route;
 pub mod settings_set;
 pub mod stats;
 mod status_page;
+pub mod string_pool;
 #[cfg(test)]
 #[path = "testing_tests.rs"]
 mod testing;
-pub mod texts;
 pub mod timing;
 pub mod trace;
 pub mod upstream;

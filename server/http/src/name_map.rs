@@ -4,7 +4,7 @@
 //! allocation of its own, and a look-up reads one slot of the table and one record. Absent: removing.
 
 use crate::hash_table::HashTable;
-use crate::texts::Records;
+use crate::string_pool::Records;
 
 /// Names with an index each.
 #[derive(Debug, Default)]

@@ -194,7 +194,7 @@ impl ServerNames {
     ///
     /// # Errors
     /// A regular expression ran into its match limit.
-    pub(crate) fn named(&self, name: Option<&[u8]>) -> Result<Option<usize>, Unmatched> {
+    pub(crate) fn find(&self, name: Option<&[u8]>) -> Result<Option<usize>, Unmatched> {
         let Some(name) = name.filter(|_| !self.is_empty()) else {
             return Ok(None);
         };

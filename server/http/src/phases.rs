@@ -6,7 +6,7 @@
 //! Source: nginx development guide, "Phases".
 
 mod access;
-mod elsewhere;
+mod access_check;
 
 use std::rc::Rc;
 
@@ -31,7 +31,7 @@ use crate::route::server::find_server;
 pub use crate::route::server::place;
 use crate::trace::Event;
 pub use access::delay_counts_from;
-pub use elsewhere::permitted;
+pub use access_check::accessible_location;
 use server_base::errlog::{self, Level, Printable};
 use server_base::memory;
 use server_base::regex::FailedMatch;
@@ -347,11 +347,11 @@ fn steps(x: &mut Exchange, cx: &mut Ctx<'_>, handlers: &[StepFn], next: Phase) {
 #[inline(always)] // See `phase`.
 fn find_config(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.route.uri_changed = false;
-    x.note(|| Event::Search(x.target.uri.clone()));
+    x.record_event(|| Event::Search(x.target.uri.clone()));
     let Ok(search) = find_location(http, x) else {
         return reply::status(x, cx, 500);
     };
-    x.note(|| Event::Found(x.route.location));
+    x.record_event(|| Event::Found(x.route.location));
     if !x.route.internal && x.core_loc(http).internal {
         return reply::status(x, cx, 404);
     }
@@ -435,9 +435,9 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 #[inline(always)] // See `phase`.
 fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
     match done {
-        Content::Sent => x.note(|| Event::Answered(handler)),
+        Content::Sent => x.record_event(|| Event::Answered(handler)),
         Content::Status(status) => {
-            x.note(|| Event::Answered(handler));
+            x.record_event(|| Event::Answered(handler));
             reply::status(x, cx, status);
         }
         Content::Declined | Content::Restart | Content::Wait => {}

@@ -26,7 +26,7 @@ impl Exchange {
     /// Emits an event of the exchange.
     #[cold]
     pub fn emit(&mut self, point: Point, at_us: u64) {
-        self.timings.note(point, at_us);
+        self.timings.record(point, at_us);
         let (event, http) = (self.probe_event(point, at_us), Rc::clone(&self.route.http));
         notify(&http, &event, Some(self));
     }

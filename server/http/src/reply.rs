@@ -39,7 +39,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         "http finalize request: {status}, {} a:1, c:1",
         x.shown_uri()
     );
-    x.note(|| Event::Status(status));
+    x.record_event(|| Event::Status(status));
     if matches!(
         status,
         CLOSE_WITHOUT_RESPONSE | REQUEST_TIMEOUT | CLIENT_CLOSED
@@ -77,7 +77,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
 
 /// Answers with the status of the handler that runs.
 pub(crate) fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
-    x.note(|| Event::Refused(x.progress.phase, x.progress.handler, status));
+    x.record_event(|| Event::Refused(x.progress.phase, x.progress.handler, status));
     self::status(x, cx, status);
 }
 
@@ -101,7 +101,7 @@ fn error_page(x: &mut Exchange, cx: &mut Ctx<'_>, page: &ErrorPage) {
         x.reply.fields.remove(FieldId::ContentRange);
     }
     let uri = page.uri.to_vec(x, cx);
-    x.note(|| Event::ErrorPage(page.at, uri.clone()));
+    x.record_event(|| Event::ErrorPage(page.at, uri.clone()));
     match uri.first() {
         Some(b'/') => {
             let (path, args) = match page.uri.constant() {

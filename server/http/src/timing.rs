@@ -44,7 +44,7 @@ pub struct Timings {
 
 impl Timings {
     /// Keeps the time of an event.
-    pub(crate) fn note(&mut self, point: Point, at_us: u64) {
+    pub(crate) fn record(&mut self, point: Point, at_us: u64) {
         match point {
             Point::Head => self.head_read_us = at_us,
             Point::Wait => self.begun_us = at_us,

@@ -81,7 +81,7 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
         return Access::NoOpinion;
     };
     let deny = rules[nth].deny;
-    x.note(|| {
+    x.record_event(|| {
         let text = if deny { "denies" } else { "allows" };
         Event::Ran(At::Argument("allow", nth), text.to_owned())
     });

@@ -18,7 +18,7 @@ use conf::{ConfError, Contexts, Directive, Word};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange, Peer};
 use server_http::module::Module;
-use server_http::texts::{Interner, Texts};
+use server_http::string_pool::{Interner, StringPool};
 use server_http::value::Value;
 use server_http::vars::Compute;
 
@@ -47,7 +47,7 @@ struct Geo {
     proxies: Vec<Network>,
     recursive: bool,
     volatile: bool,
-    values: Texts,
+    values: StringPool,
     v4: Spans<u32>,
     /// `None` among ranges, which are of IPv4 alone.
     v6: Option<Spans<u128>>,
@@ -137,7 +137,7 @@ impl Draft {
     }
 
     fn shown(&self, value: u32) -> String {
-        String::from_utf8_lossy(self.values.texts().at(value as usize)).into_owned()
+        String::from_utf8_lossy(self.values.pool().at(value as usize)).into_owned()
     }
 
     fn set_default(

@@ -106,7 +106,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 }
 
 fn go(x: &mut Exchange, cx: &mut Ctx<'_>, nth: usize, uri: &[u8]) -> Content {
-    x.note(|| {
+    x.record_event(|| {
         let text = format!("is \"{}\"", String::from_utf8_lossy(uri));
         Event::Ran(At::Argument("index", nth), text)
     });

@@ -13,7 +13,7 @@ use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::names::{NameKind, NameTable};
-use server_http::texts::{Interner, Texts};
+use server_http::string_pool::{Interner, StringPool};
 use server_http::value::Value;
 use server_http::vars::Compute;
 
@@ -40,7 +40,7 @@ struct Map {
     names: NameTable,
     regexes: Vec<(ListedRegex, ValueRef)>,
     default: ValueRef,
-    texts: Texts,
+    texts: StringPool,
     compiled: Vec<Value>,
 }
 

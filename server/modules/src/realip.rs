@@ -141,7 +141,7 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     };
     let named = forwarded(x.client.peer, &fields, &conf.trusted, *conf.recursive);
     if let Some(client) = named {
-        x.note(|| {
+        x.record_event(|| {
             let text = format!("the client is {client}");
             Event::Ran(At::Argument("set_real_ip_from", 0), text)
         });

@@ -349,7 +349,7 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
 
 /// Notes what came of a directive.
 fn ran(x: &Exchange, at: Pos, outcome: impl FnOnce() -> String) {
-    x.note(|| Event::Ran(At::Pos(at), outcome()));
+    x.record_event(|| Event::Ran(At::Pos(at), outcome()));
 }
 
 fn shown(text: &[u8]) -> String {

@@ -143,7 +143,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 fn note(x: &Exchange, what: &str, which: &[u8]) {
-    x.note(|| {
+    x.record_event(|| {
         let text = format!("{what} \"{}\"", String::from_utf8_lossy(which));
         Event::Ran(At::Argument("try_files", 0), text)
     });

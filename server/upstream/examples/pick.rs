@@ -5,7 +5,7 @@
 //! `many` a weight of its own for most peers; `failing` has a failure in every eighth request.
 
 use server_upstream::group::Server;
-use server_upstream::peers::{PeerList, Tries};
+use server_upstream::peers::{PeerList, TriedPeers};
 use server_upstream::route::UpstreamAddr;
 
 /// A repeatable sequence of numbers below a limit (SplitMix64).
@@ -46,8 +46,8 @@ fn rounds(peers: &mut PeerList, fails: bool) -> Vec<u64> {
         .map(|_| {
             let begin = processor_ns();
             for _ in 0..REQUESTS {
-                let mut tries = Tries::default();
-                let Some(id) = peers.pick(&mut tries, now_s) else {
+                let mut tried = TriedPeers::default();
+                let Some(id) = peers.pick(&mut tried, now_s) else {
                     continue;
                 };
                 peers.release(id);

@@ -150,7 +150,7 @@ impl Groups {
     /// It is defined already, or was used with a port.
     pub fn define(&mut self, d: &Directive) -> Result<GroupId, ConfError> {
         let name = d.arg_str(0);
-        let first = self.named(name).next().map(|(id, _)| id);
+        let first = self.groups_named(name).next().map(|(id, _)| id);
         let Some(id) = first else {
             let id = self.push(d, name, 0, true);
             self.list[id.0].is_defined = true;
@@ -191,7 +191,7 @@ impl Groups {
             true => 0,
             false => port.unwrap_or(default_port),
         };
-        for (id, group) in self.named(host) {
+        for (id, group) in self.groups_named(host) {
             if let Some(port) = port.filter(|_| group.is_defined) {
                 let text = format!("upstream \"{host}\" may not have port {port}");
                 return Err(ConfError::word(d, d.word(0), text));
@@ -224,7 +224,7 @@ impl Groups {
         default_port: u16,
     ) -> Result<Target, String> {
         let meant = port.unwrap_or(default_port);
-        let mut named = self.named(host);
+        let mut named = self.groups_named(host);
         let found =
             named.find(|(_, group)| (group.port == 0 && port.is_none()) || group.port == meant);
         if let Some((id, _)) = found {
@@ -288,7 +288,7 @@ impl Groups {
     }
 
     /// The groups of a name, which are of different ports, in their order.
-    fn named(&self, host: &str) -> impl Iterator<Item = (usize, &Group)> {
+    fn groups_named(&self, host: &str) -> impl Iterator<Item = (usize, &Group)> {
         let ids = self.by_name.get(host.to_ascii_lowercase().as_bytes());
         let ids = ids.map_or(&[][..], Vec::as_slice);
         ids.iter().map(|id| (*id, &self.list[*id]))

@@ -9,10 +9,10 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 
 use crate::group::{Group, GroupId, Groups, Keepalive, Server, UnresolvedHost};
-use crate::names::Followed;
 use crate::peer::PeerNames;
 use crate::peers::{PeerId, PeerList};
 use crate::pool::group_digest;
+use crate::resolved_hosts::ResolvedHosts;
 use crate::route::UpstreamAddr;
 use crate::shared::{Peers, SharedPeers};
 
@@ -30,7 +30,7 @@ pub struct LocalGroups {
 pub struct LocalGroup {
     pub(crate) name: Box<[u8]>,
     pub(crate) peers: Peers,
-    pub(crate) followed: Option<Box<Followed>>,
+    pub(crate) hosts: Option<Box<ResolvedHosts>>,
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) digest: u64,
     /// Names of peers by index, made with the first choice of a peer.
@@ -113,17 +113,17 @@ impl LocalGroup {
 
     /// A group of these servers.
     pub(crate) fn of(name: &[u8], servers: &[Server], by: LookupBy<'_>) -> Self {
-        match Followed::new(servers, by.0, by.1) {
-            Some((followed, peers)) => Self::with(name, Peers::local(peers), Some(followed)),
+        match ResolvedHosts::new(servers, by.0, by.1) {
+            Some((hosts, peers)) => Self::with(name, Peers::local(peers), Some(hosts)),
             None => Self::with(name, Peers::local(PeerList::of(servers)), None),
         }
     }
 
-    fn with(name: &[u8], peers: Peers, followed: Option<Box<Followed>>) -> Self {
+    fn with(name: &[u8], peers: Peers, hosts: Option<Box<ResolvedHosts>>) -> Self {
         Self {
             name: name.into(),
             peers,
-            followed,
+            hosts,
             keepalive: None,
             digest: 0,
             names: RefCell::default(),

@@ -8,7 +8,7 @@
 
 use std::collections::HashMap;
 
-use crate::balance::round_robin::{RoundRobin, Tried};
+use crate::balance::round_robin::{RoundRobin, TriedNumbers};
 use crate::group::Server;
 use crate::health::passive::Failures;
 use crate::peer::Peer;
@@ -37,7 +37,7 @@ pub struct PeerList {
     free: Vec<u32>,
     primary: RoundRobin,
     backup: RoundRobin,
-    /// Counts changes of the lists, to which numbers in [`Tries`] refer.
+    /// Counts changes of the lists, to which numbers in [`TriedPeers`] refer.
     changes: u32,
     /// Peers that are not down.
     up: usize,
@@ -45,8 +45,8 @@ pub struct PeerList {
 
 /// The peers that one request has tried.
 #[derive(Debug, Default)]
-pub struct Tries {
-    tried: Tried,
+pub struct TriedPeers {
+    numbers: TriedNumbers,
     /// Backup servers are used from here on.
     in_backup: bool,
     /// The state of the lists that `tried` is about.
@@ -172,14 +172,14 @@ impl PeerList {
     /// Chooses a peer that the request has not tried, and takes a place among its `max_conns`. The only peer of a group may be
     /// tried again.
     #[inline]
-    pub fn pick(&mut self, tries: &mut Tries, now_s: u64) -> Option<PeerId> {
+    pub fn pick(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<PeerId> {
         let index = match self.is_single() {
             true => {
                 let index = self.primary.list()[0];
                 let peer = &self.peers[index as usize];
                 (!peer.is_down && !peer.is_full()).then_some(index)
             }
-            false => self.pick_of_many(tries, now_s),
+            false => self.pick_of_many(tried, now_s),
         }?;
         let peer = &mut self.peers[index as usize];
         peer.conns += 1;
@@ -190,22 +190,22 @@ impl PeerList {
         Some(PeerId { index, life })
     }
 
-    fn pick_of_many(&mut self, tries: &mut Tries, now_s: u64) -> Option<u32> {
-        if tries.changes != self.changes {
+    fn pick_of_many(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<u32> {
+        if tried.changes != self.changes {
             // The marks are about a list that is no more; how often a server is tried has a limit of its own.
-            tries.changes = self.changes;
-            tries.tried.clear();
+            tried.changes = self.changes;
+            tried.numbers.clear();
         }
-        let (peers, tried) = (&mut self.peers, &mut tries.tried);
-        if !tries.in_backup {
-            let found = self.primary.pick(peers, tried, now_s);
+        let (peers, numbers) = (&mut self.peers, &mut tried.numbers);
+        if !tried.in_backup {
+            let found = self.primary.pick(peers, numbers, now_s);
             if found.is_some() || self.backup.list().is_empty() {
                 return found;
             }
-            tries.in_backup = true;
-            tried.clear();
+            tried.in_backup = true;
+            numbers.clear();
         }
-        self.backup.pick(peers, tried, now_s)
+        self.backup.pick(peers, numbers, now_s)
     }
 
     /// Releases the place of an attempt that has ended.
@@ -237,17 +237,17 @@ impl PeerList {
     /// Counts an answer, which makes good what failed before the last check.
     #[inline]
     pub fn succeed(&mut self, id: PeerId) {
-        self.mend(id, Failures::succeed);
+        self.update_failures(id, Failures::succeed);
     }
 
     /// Forgets the failures of a peer.
     #[inline]
-    pub fn forgive(&mut self, id: PeerId) {
-        self.mend(id, Failures::forget);
+    pub fn reset_failures(&mut self, id: PeerId) {
+        self.update_failures(id, Failures::reset);
     }
 
     #[inline]
-    fn mend(&mut self, id: PeerId, change: fn(&mut Failures)) {
+    fn update_failures(&mut self, id: PeerId, change: fn(&mut Failures)) {
         if let Some(peer) = self.get_mut(id)
             && peer.failures.count() > 0
         {

@@ -28,7 +28,7 @@ fn port(peers: &PeerList, id: PeerId) -> u16 {
 
 /// A choice for a new request, which ends at once.
 fn pick(peers: &mut PeerList, now_s: u64) -> Option<PeerId> {
-    let id = peers.pick(&mut Tries::default(), now_s)?;
+    let id = peers.pick(&mut TriedPeers::default(), now_s)?;
     peers.release(id);
     Some(id)
 }
@@ -45,7 +45,7 @@ fn sequence(peers: &mut PeerList, requests: usize) -> String {
 
 /// One request at a time where one server fails: the ports it tries up to the first that answers.
 fn request(peers: &mut PeerList, failing: u16, now_s: u64) -> String {
-    let mut tries = Tries::default();
+    let mut tries = TriedPeers::default();
     let mut ports = Vec::new();
     while let Some(id) = peers.pick(&mut tries, now_s) {
         peers.release(id);
@@ -159,7 +159,7 @@ fn full_and_down_servers_are_passed_over() {
     assert_eq!(peers.tries(), 2, "one that is down does not count");
     let mut held = Vec::new();
     for told in [1, 2, 1, 2, 2, 2] {
-        let id = peers.pick(&mut Tries::default(), 1000);
+        let id = peers.pick(&mut TriedPeers::default(), 1000);
         let id = id.expect("one is usable");
         assert_eq!(port(&peers, id), told);
         held.push(id);
@@ -173,7 +173,7 @@ fn full_and_down_servers_are_passed_over() {
 fn a_request_tries_each_server_once() {
     let servers: Vec<_> = (1..=130).map(|port| server(port, 1)).collect();
     let mut peers = peers(&servers);
-    let mut tries = Tries::default();
+    let mut tries = TriedPeers::default();
     let mut seen = Vec::new();
     while let Some(id) = peers.pick(&mut tries, 1000) {
         seen.push(port(&peers, id));
@@ -196,9 +196,9 @@ fn the_only_server_is_usable_unless_down_or_full() {
         }]);
         assert!(peers.is_single());
         for _ in 0..conns {
-            peers.pick(&mut Tries::default(), 1000);
+            peers.pick(&mut TriedPeers::default(), 1000);
         }
-        let found = peers.pick(&mut Tries::default(), 1000);
+        let found = peers.pick(&mut TriedPeers::default(), 1000);
         assert_eq!(found.is_some(), usable, "{is_down} {conns}");
     }
 }
@@ -277,7 +277,7 @@ fn choices_are_those_of_a_scan() {
         let mut now_s = 1000;
         let mut held: Vec<PeerId> = Vec::new();
         for n in 0..700 {
-            let (mut tries, mut tried) = (Tries::default(), (Vec::new(), false));
+            let (mut tries, mut tried) = (TriedPeers::default(), (Vec::new(), false));
             // A request may try some peers at once.
             for _ in 0..[1, 1, 1, 4, 40][rng.usize(..5)] {
                 let picks = [
@@ -317,7 +317,7 @@ fn choices_are_those_of_a_scan() {
 #[test]
 fn a_peer_with_another_address_does_not_inherit_from_the_one_before() {
     let mut peers = peers(&[server(1, 1), server(2, 1)]);
-    let [_, second, _] = [(); 3].map(|()| peers.pick(&mut Tries::default(), 1000));
+    let [_, second, _] = [(); 3].map(|()| peers.pick(&mut TriedPeers::default(), 1000));
     let second = second.expect("one is usable");
     assert_eq!(port(&peers, second), 2);
     peers.set_servers(&[server(1, 1), server(3, 1)]);

@@ -10,10 +10,10 @@ use std::rc::Rc;
 use crate::connector::Resolve;
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
-use crate::names::PendingLookups;
 use crate::peer::PeerNames;
-use crate::peers::{PeerId, Tries};
+use crate::peers::{PeerId, TriedPeers};
 use crate::pool;
+use crate::resolved_hosts::PendingLookups;
 use crate::route::Pool;
 
 /// The result of [`Picker::pick`].
@@ -48,7 +48,7 @@ pub struct Picker {
     current: Option<PeerId>,
     /// The group had no choice when `current` was chosen.
     is_single: bool,
-    tries: Tries,
+    tried: TriedPeers,
     asked: PendingLookups,
 }
 
@@ -59,7 +59,7 @@ impl Picker {
             group,
             current: None,
             is_single: false,
-            tries: Tries::default(),
+            tried: TriedPeers::default(),
             asked: PendingLookups::default(),
         }
     }
@@ -74,29 +74,29 @@ impl Picker {
     /// Chooses a server. Its place among `max_conns` is released by [`Picker::finish`] or on drop. `now_ms` is monotonic.
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
-        if self.group.followed.is_none() {
+        if self.group.hosts.is_none() {
             return match self.choose(now_ms) {
                 Some(chosen) => Pick::Chosen(chosen),
                 None => Pick::None,
             };
         }
         let group = Rc::clone(&self.group);
-        let Some(followed) = &group.followed else {
+        let Some(hosts) = &group.hosts else {
             return Pick::None;
         };
         // First without waiting, if the known addresses are not stale; then with all that can be known.
         for needed in [false, true] {
-            followed.ask(&mut self.asked, needed, now_ms, resolve);
-            followed.receive(&mut self.asked, &group.peers, now_ms);
+            hosts.ask(&mut self.asked, needed, now_ms, resolve);
+            hosts.receive(&mut self.asked, &group.peers, now_ms);
             if self.asked.is_waiting() {
                 return Pick::Wait;
             }
             if let Some(chosen) = self.choose(now_ms) {
-                followed.refresh(&self.asked, now_ms, resolve);
+                hosts.refresh(&self.asked, now_ms, resolve);
                 return Pick::Chosen(chosen);
             }
         }
-        let error = followed.error(&self.asked);
+        let error = hosts.error(&self.asked);
         let is_empty = group.peers.with(|peers| peers.is_empty());
         match error.filter(|_| is_empty) {
             Some(error) => Pick::Unresolved(error),
@@ -114,7 +114,7 @@ impl Picker {
         self.group.peers.with(|peers| {
             peers.release(peer);
             if self.is_single {
-                peers.forgive(peer);
+                peers.reset_failures(peer);
                 return false;
             }
             if outcome == Outcome::Failed {
@@ -139,7 +139,7 @@ impl Picker {
 
     fn choose(&mut self, now_ms: u64) -> Option<PeerNames> {
         let (picked, is_single) = self.group.peers.with(|peers| {
-            let picked = peers.pick(&mut self.tries, seconds(now_ms));
+            let picked = peers.pick(&mut self.tried, seconds(now_ms));
             (picked, peers.is_single())
         });
         let peer = picked?;

@@ -180,7 +180,7 @@ impl Spares {
         };
         let state = unshared.state.get_mut();
         if let Some(spec) = state.head.take() {
-            self.give_fields(spec.fields);
+            self.release_fields(spec.fields);
         }
         state.body.clear();
         state.events.clear();
@@ -192,7 +192,7 @@ impl Spares {
     }
 
     /// Takes the memory of a list of fields.
-    fn give_fields(&mut self, mut fields: Fields) {
+    fn release_fields(&mut self, mut fields: Fields) {
         if self.fields.len() < SPARES_MAX && fields.arena.capacity() <= SPARE_BYTES {
             fields.clear();
             self.fields.push(fields);

@@ -5,7 +5,7 @@ use std::thread;
 
 use super::*;
 use crate::local::LocalGroup;
-use crate::peers::{PeerId, Tries};
+use crate::peers::{PeerId, TriedPeers};
 use crate::picker::{Outcome, Pick, Picker};
 use crate::route::UpstreamAddr;
 
@@ -19,7 +19,7 @@ fn server(port: u16, weight: i64) -> Server {
 }
 
 fn pick(peers: &SharedPeers) -> PeerId {
-    let picked = peers.lock().pick(&mut Tries::default(), 1000);
+    let picked = peers.lock().pick(&mut TriedPeers::default(), 1000);
     picked.expect("one is usable")
 }
 

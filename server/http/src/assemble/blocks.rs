@@ -9,7 +9,7 @@ use conf::{ConfError, Contexts, Directive};
 use engines::http::Method;
 use server_base::regex::Regex;
 
-use super::chains::Chain;
+use super::arena_lists::ArenaList;
 use super::draft::{HttpDraft, LocationDraft, ServerDraft, WrittenSettings};
 use super::layers::{LayerId, Layers};
 use super::ports::{ListenDraft, Listens};
@@ -43,7 +43,7 @@ pub(super) fn http(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
         name: Vec::new(),
         at: d.pos,
         kind: LocationKind::Block,
-        written: Chain::default(),
+        written: ArenaList::default(),
         layer: LayerId::default(),
         parent: None,
         server: None,
@@ -87,7 +87,7 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let location = b.open_location(Vec::new(), LocationKind::Block, true);
     let http = b.http.as_mut().expect("server lies inside http");
     http.servers.push(ServerDraft {
-        written: Chain::default(),
+        written: ArenaList::default(),
         layer: LayerId::default(),
         location,
         at: protocols::head(d),
@@ -186,7 +186,7 @@ impl ConfigBuilder {
             name,
             at: self.applying,
             kind,
-            written: Chain::default(),
+            written: ArenaList::default(),
             layer: LayerId::default(),
             parent,
             server,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use conf::{Directive, Pos};
 
-use super::chains::{Chain, Chains};
+use super::arena_lists::{ArenaList, ArenaLists};
 use super::layers::{LayerId, Layers};
 use super::ports::Listens;
 use super::protocols::Protocols;
@@ -36,11 +36,11 @@ pub(super) struct HttpDraft {
 
 /// The settings that levels inside `http` write, by slot: of most definitions none are.
 #[derive(Default)]
-pub(super) struct WrittenSettings(Chains<(usize, Option<Arc<dyn AnyConf>>)>);
+pub(super) struct WrittenSettings(ArenaLists<(usize, Option<Arc<dyn AnyConf>>)>);
 
 impl WrittenSettings {
     /// The settings of one definition that a level writes, empty where nothing was written.
-    pub(super) fn get_mut<T: Conf>(&mut self, level: &mut Chain) -> &mut T {
+    pub(super) fn get_mut<T: Conf>(&mut self, level: &mut ArenaList) -> &mut T {
         let def = T::def();
         let slot = def.slot();
         if !self.0.iter(*level).any(|(known, _)| *known == slot) {
@@ -52,7 +52,10 @@ impl WrittenSettings {
     }
 
     /// Takes what a level wrote, by slot.
-    pub(super) fn take(&mut self, level: Chain) -> impl Iterator<Item = (usize, Arc<dyn AnyConf>)> {
+    pub(super) fn take(
+        &mut self,
+        level: ArenaList,
+    ) -> impl Iterator<Item = (usize, Arc<dyn AnyConf>)> {
         let all = self.0.take(level);
         all.filter_map(|(slot, conf)| Some((slot, conf?)))
     }
@@ -60,7 +63,7 @@ impl WrittenSettings {
 
 pub(super) struct ServerDraft {
     /// The settings written in it, of [`HttpDraft::written`].
-    pub(super) written: Chain,
+    pub(super) written: ArenaList,
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
     pub(super) location: usize,
@@ -79,7 +82,7 @@ pub struct LocationDraft {
     /// The matching rule.
     pub kind: LocationKind,
     /// The settings written in it, of [`HttpDraft::written`].
-    pub(super) written: Chain,
+    pub(super) written: ArenaList,
     /// Its merged settings in [`HttpDraft::location_layers`].
     pub(super) layer: LayerId,
     /// The location around it; `None` for that of `http`.

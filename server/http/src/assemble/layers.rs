@@ -7,7 +7,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::chains::{Chain, Chains};
+use super::arena_lists::{ArenaList, ArenaLists};
 use crate::settings_set::{
     AnyConf, Conf, PAGE, SettingsSet, SettingsSetBuilder, Unused, pages, typed, typed_mut, unshared,
 };
@@ -25,7 +25,7 @@ pub(super) struct Layers {
     /// By layer, then by slot: the settings that are not common to the depth.
     own: Vec<(usize, usize)>,
     /// By slot: those of levels inside a layer that write nothing of a definition, where they are not common.
-    derived: Chains<(usize, usize)>,
+    derived: ArenaLists<(usize, usize)>,
 }
 
 /// The settings of a level, or of several equal ones.
@@ -34,7 +34,7 @@ struct Layer {
     /// Where those of [`Layers::own`] lie that are its own.
     own: Range<usize>,
     /// Its part of [`Layers::derived`].
-    derived: Chain,
+    derived: ArenaList,
     /// The level inside that writes nothing.
     plain: Option<LayerId>,
 }
@@ -118,7 +118,7 @@ impl Layers {
         self.layers.push(Layer {
             depth,
             own: start..self.own.len(),
-            derived: Chain::default(),
+            derived: ArenaList::default(),
             plain: None,
         });
         LayerId(self.layers.len() - 1)
@@ -132,8 +132,8 @@ impl Layers {
         }
         drop(known);
         let index = self.derive(slot, outer);
-        let chain = &mut self.layers[around.0].derived;
-        self.derived.push(chain, (slot, index));
+        let list = &mut self.layers[around.0].derived;
+        self.derived.push(list, (slot, index));
         index
     }
 

@@ -4,8 +4,8 @@
 //! merged parents first and flattened into [`Http`](crate::http::Http). `load` puts the rows of the core and of all
 //! modules into one table and reads a configuration by it.
 
+mod arena_lists;
 mod blocks;
-mod chains;
 mod core_rows;
 mod directive_locations;
 mod draft;

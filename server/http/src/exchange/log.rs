@@ -28,7 +28,7 @@ impl Exchange {
     }
 
     fn log_text(&self, level: Level, text: fmt::Arguments<'_>) {
-        self.note(|| Event::Log(level, message_text(text)));
+        self.record_event(|| Event::Log(level, message_text(text)));
         let log = self.route.core_loc().log();
         if !log.enabled(level) && !self.client.debug {
             return;
@@ -56,7 +56,7 @@ impl Exchange {
 
     /// Notes what happens, for an exchange that is being explained.
     #[inline(always)] // A branch for each note, where most exchanges have none.
-    pub fn note(&self, event: impl FnOnce() -> Event) {
+    pub fn record_event(&self, event: impl FnOnce() -> Event) {
         if let Some(trace) = &self.trace {
             trace.push(self.route.location, event());
         }

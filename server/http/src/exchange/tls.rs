@@ -41,7 +41,7 @@ impl Tls {
     }
 
     /// A connection of which only the name that its client asks for is known.
-    pub fn named(config: Arc<Config>, server_name: Option<Vec<u8>>) -> Self {
+    pub fn with_server_name(config: Arc<Config>, server_name: Option<Vec<u8>>) -> Self {
         let info = Info {
             server_name,
             ..Info::default()
@@ -75,7 +75,7 @@ impl Tls {
             return Ok(known);
         }
         let addr = http.ports[port].addr(local);
-        let server = addr.names.named(self.info.server_name.as_deref())?;
+        let server = addr.names.find(self.info.server_name.as_deref())?;
         self.server.set((http.number, server));
         Ok(server)
     }

@@ -39,7 +39,7 @@ pub(crate) trait Pass {
     fn is_open(&self) -> bool;
 
     /// Continues after a wait.
-    fn go_on(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content;
+    fn resume(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content;
 
     /// Takes arrivals while the response is pulled.
     fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);

@@ -56,7 +56,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
                 }
             }
             Access::Deny(401) => {
-                x.note(|| Event::Refused(x.progress.phase, x.progress.handler, 401));
+                x.record_event(|| Event::Refused(x.progress.phase, x.progress.handler, 401));
                 x.progress.access_code = 401;
                 return x.progress.enter(Phase::PostAccess);
             }

@@ -24,7 +24,7 @@ pub fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8], args: &[u8]) {
         return status(x, cx, 500);
     }
     debug_http!(x, "internal redirect: \"{}?{}\"", Shown(uri), Shown(args));
-    x.note(|| Event::Redirect(uri.to_vec(), args.to_vec()));
+    x.record_event(|| Event::Redirect(uri.to_vec(), args.to_vec()));
     x.progress.action = Action::None;
     x.target.set_uri(uri);
     x.target.set_args(args);
@@ -72,7 +72,7 @@ pub fn redirect_named(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) {
     x.clear_for_redirect();
     x.route.internal = true;
     x.route.location = location;
-    x.note(|| Event::Named(location));
+    x.record_event(|| Event::Named(location));
     x.progress.state = State::Running;
     location_changed(x);
     x.progress.enter(Phase::Rewrite);

@@ -89,7 +89,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     let passed_on = request_body.stream.take();
     let mut so_far = 0;
     if let Some(passed_on) = passed_on {
-        match passed_on.give_back() {
+        match passed_on.into_taken() {
             Ok(bytes) => {
                 so_far += bytes.len() as u64;
                 reader.take(x, cx, bytes, so_far);
@@ -121,7 +121,7 @@ impl Reader {
             return;
         }
         let len = bytes.len() as u64;
-        self.pace.took(len, cx.clock.mono_ms);
+        self.pace.record(len, cx.clock.mono_ms);
         // A length that was announced has been compared when the location was found.
         let announced = matches!(x.head.body, BodyLength::Length(_));
         if self.most != 0 && so_far > self.most && !announced {

@@ -37,7 +37,7 @@ impl Exchange {
         match (&mut request_body.reader, &mut request_body.unread) {
             (None, Some(unread)) => {
                 request_body.used += len;
-                let until_ms = unread.took(len, cx.clock.mono_ms);
+                let until_ms = unread.record(len, cx.clock.mono_ms);
                 if self.is_waiting() {
                     self.progress.state = State::Waiting(Wait::body_or_until(until_ms));
                 }

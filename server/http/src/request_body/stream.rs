@@ -130,7 +130,7 @@ impl RequestBody {
         let Some(limits) = &mut stream.limits else {
             return;
         };
-        limits.pace.took(len, now_ms);
+        limits.pace.record(len, now_ms);
         if limits.most != 0 && self.received > limits.most && stream.failed.is_none() {
             x.input.too_large = true;
             let before = self.received - len;

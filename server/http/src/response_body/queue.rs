@@ -16,7 +16,7 @@ use engines::http::Chunk;
 use server_base::errlog::{Level, Printable};
 
 use super::Stepped;
-use super::subrequest::go_on;
+use super::subrequest::resume;
 use crate::exchange::subrequest_queue::{Piece, SubrequestQueue};
 use crate::exchange::{
     BodyStage, Broken, Ctx, Exchange, Pulled, StageStatus, State, Subrequest, Wait,
@@ -86,7 +86,7 @@ impl SubrequestQueue {
             if let Piece::Subrequest(child) = piece
                 && child.exchange.is_due(now_ms)
             {
-                x.with_parent_state(&mut child.exchange, |child| go_on(child, cx));
+                x.with_parent_state(&mut child.exchange, |child| resume(child, cx));
             }
         }
     }
@@ -165,7 +165,7 @@ impl SubrequestQueue {
                 self.push(chunk);
             }
         }
-        x.with_parent_state(&mut child.exchange, |child| go_on(child, cx));
+        x.with_parent_state(&mut child.exchange, |child| resume(child, cx));
         if child.on_complete.is_some() {
             self.held = Some(Box::new((*child, Vec::new())));
             return;
@@ -226,7 +226,7 @@ fn pull_child(
     let (stub, begun) = (&mut child.stub, &mut child.begun);
     x.with_parent_state(&mut child.exchange, |x| {
         loop {
-            go_on(x, cx);
+            resume(x, cx);
             match x.progress.state {
                 State::Running | State::Waiting(_) => return Ok(QueueRead::Pending),
                 State::Aborted => return Err(Broken("")),

@@ -17,7 +17,7 @@ impl Exchange {
                 }
             },
         };
-        self.with_parent_state(&mut child, |child| go_on(child, cx));
+        self.with_parent_state(&mut child, |child| resume(child, cx));
         match child.progress.state {
             State::Running | State::Waiting(_) => {
                 self.progress.state = match child.progress.state {
@@ -43,7 +43,7 @@ impl Exchange {
 }
 
 /// Runs a subrequest, unless it waits.
-pub(super) fn go_on(child: &mut Exchange, cx: &mut Ctx<'_>) {
+pub(super) fn resume(child: &mut Exchange, cx: &mut Ctx<'_>) {
     match child.progress.state {
         State::Running => phases::run(child, cx),
         State::Waiting(_) if child.is_due(cx.clock.mono_ms) => phases::resume(child, cx),

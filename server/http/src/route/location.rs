@@ -43,20 +43,20 @@ fn descend(http: &Http, x: &mut Exchange) -> Result<Search, MatchLimit> {
         && !matches!(found, Static::Exact(_))
         && let Some(id) = set.find_slash(&x.target.uri)
     {
-        x.note(|| Event::Compared(id, true));
+        x.record_event(|| Event::Compared(id, true));
         x.route.location = id;
         return Ok(Search::Slash);
     }
     match found {
         Static::Exact(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
-            x.note(|| Event::Compared(id, true));
+            x.record_event(|| Event::Compared(id, true));
             x.route.location = id;
             return Ok(Search::Over);
         }
         Static::Prefix(id) => {
             debug_http!(x, "test location: \"{}\"", http.locations[id]);
-            x.note(|| Event::Compared(id, true));
+            x.record_event(|| Event::Compared(id, true));
             x.route.location = id;
             try_regex = !matches!(http.locations[id].kind, LocationKind::PrefixOnly);
             match descend(http, x)? {
@@ -88,7 +88,7 @@ fn first_regex(
     for (regex, id) in &set.regex {
         debug_http!(x, "test location: ~ \"{}\"", http.locations[*id]);
         let hit = regex.exec(x, uri)?;
-        x.note(|| Event::Compared(*id, hit));
+        x.record_event(|| Event::Compared(*id, hit));
         if hit {
             return Ok(Some(*id));
         }
@@ -102,7 +102,7 @@ pub fn location_changed(x: &mut Exchange) {
         && excluded & method_bit(x.target.method) != 0
     {
         x.route.location = inner;
-        x.note(|| Event::Excluded(inner));
+        x.record_event(|| Event::Excluded(inner));
     }
     if !x.progress.keep_alive {
         return;

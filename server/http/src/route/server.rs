@@ -36,7 +36,7 @@ pub fn place(x: &mut Exchange) {
 /// A regular expression ran into its match limit.
 pub(crate) fn find_server(x: &mut Exchange, addr: &PortAddr) -> Result<usize, MatchLimit> {
     let (server, how) = choose(x, addr)?;
-    x.note(|| Event::Server(how));
+    x.record_event(|| Event::Server(how));
     Ok(server)
 }
 

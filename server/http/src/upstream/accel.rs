@@ -71,7 +71,7 @@ impl Accel {
 }
 
 /// Does what the fields say of the response whatever becomes of it.
-pub(super) fn note(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
+pub(super) fn apply(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
     let obeyed = |flag| !conf.fields.ignored.has(flag);
     if let Some(rate) = &accel.limit_rate
         && obeyed(IgnoredHeaders::XA_LIMIT_RATE)

@@ -142,7 +142,7 @@ fn received(
         last.head_ms = Some(cx.clock.mono_ms);
     }
     upstream.head = Some(head);
-    accel::note(x, conf, &accel);
+    accel::apply(x, conf, &accel);
     if status >= 300 {
         let failed = reason_of(status).map(Failed::answered);
         let rules = rules(run, x, cx);

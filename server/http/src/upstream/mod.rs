@@ -48,7 +48,7 @@ pub use variables::VARIABLES;
 pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
     let upstream = x.upstream.as_mut();
     match upstream.and_then(|upstream| upstream.pass.take()) {
-        Some(pass) if pass.is_open() => return pass.go_on(x, cx),
+        Some(pass) if pass.is_open() => return pass.resume(x, cx),
         Some(pass) => pass.end(),
         None => {}
     }
@@ -66,7 +66,7 @@ impl Pass for Run {
         !matches!(self.step, Step::Answered)
     }
 
-    fn go_on(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
+    fn resume(self: Box<Self>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         steps(self, x, cx)
     }
 

@@ -205,7 +205,7 @@ impl VarRegistry {
         }
         Ok(VarTable {
             defs,
-            named: self.by_name.then(|| Box::new(self.named())),
+            named: self.by_name.then(|| Box::new(self.names())),
             slots: self.slots,
         })
     }
@@ -221,7 +221,7 @@ impl VarRegistry {
         }
     }
 
-    fn named(&self) -> Named {
+    fn names(&self) -> Named {
         let builtin = self.builtin.iter().chain(&self.defaults);
         let builtin = builtin.map(|(name, v)| ((*name).into(), Def::Read(v.read)));
         let own = self.defs.iter();

@@ -10,7 +10,7 @@ use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::paths;
 use server_http::paths::log_failed;
-use server_http::phases::permitted;
+use server_http::phases::accessible_location;
 
 use super::{cut_slash, failed, refuse};
 
@@ -102,7 +102,7 @@ fn climbs(target: &[u8]) -> bool {
 
 /// The location of a URI that something is put at, where the client might ask for that directly.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
-    permitted(x, cx, uri).ok_or_else(|| {
+    accessible_location(x, cx, uri).ok_or_else(|| {
         let text = format_args!(
             "access to the destination \"{}\" is forbidden",
             Printable(uri)

@@ -76,7 +76,7 @@ impl PeriodicTask for Look {
         }
         // Views of this second may have begun before: none of them counts.
         let now_ms = u64::try_from(now_s).map_or(0, |now| now.saturating_add(1) * 1000);
-        self.switch.note(is_absent, now_ms);
+        self.switch.record(is_absent, now_ms);
         Some(INTERVAL_MS)
     }
 }

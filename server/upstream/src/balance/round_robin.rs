@@ -16,7 +16,7 @@ use crate::peer::Peer;
 
 /// The peers that one request has tried, by their numbers in the list.
 #[derive(Debug, Default)]
-pub struct Tried {
+pub struct TriedNumbers {
     few: [u32; FEW],
     len: usize,
     more: Vec<u32>,
@@ -37,7 +37,7 @@ pub struct RoundRobin {
     rising: Vec<u32>,
 }
 
-impl Tried {
+impl TriedNumbers {
     fn has(&self, n: u32) -> bool {
         self.numbers().any(|tried| tried == n)
     }
@@ -104,7 +104,12 @@ impl RoundRobin {
     }
 
     /// Chooses among the peers that were not tried, and marks the choice; returns the index of the peer.
-    pub fn pick(&mut self, peers: &mut [Peer], tried: &mut Tried, now_s: u64) -> Option<u32> {
+    pub fn pick(
+        &mut self,
+        peers: &mut [Peer],
+        tried: &mut TriedNumbers,
+        now_s: u64,
+    ) -> Option<u32> {
         if self.sums.is_empty() {
             self.sums = Tournament::new(self.list.len());
             for at in &self.list {
@@ -192,7 +197,7 @@ impl RoundRobin {
     }
 
     /// Raises effective weights that are below the weight, of peers that took part in the choice.
-    fn raise(&mut self, peers: &mut [Peer], tried: &Tried) {
+    fn raise(&mut self, peers: &mut [Peer], tried: &TriedNumbers) {
         let is_bulk = self.rising.len() > self.list.len() / BULK;
         let mut rising = std::mem::take(&mut self.rising);
         rising.retain(|n| {

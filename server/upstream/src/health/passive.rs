@@ -69,7 +69,7 @@ impl Failures {
 
     /// Forgets all failures.
     #[inline]
-    pub fn forget(&mut self) {
+    pub fn reset(&mut self) {
         self.count = 0;
     }
 

@@ -42,7 +42,7 @@ impl Pace {
     }
 
     /// Bytes have come.
-    pub(crate) fn took(&mut self, bytes: u64, now_ms: u64) {
+    pub(crate) fn record(&mut self, bytes: u64, now_ms: u64) {
         self.mark_ms = now_ms;
         if self.rate.bytes_a_second == 0 {
             return;
@@ -55,7 +55,7 @@ impl Pace {
     }
 
     /// Between these times nothing had to come.
-    pub(crate) fn excuse(&mut self, since_ms: u64, now_ms: u64) {
+    pub(crate) fn exclude_pause(&mut self, since_ms: u64, now_ms: u64) {
         let ms = now_ms.saturating_sub(since_ms);
         self.mark_ms = self.mark_ms.max(now_ms);
         self.end_ms = self.end_ms.saturating_add(ms);
@@ -111,11 +111,11 @@ mod tests {
         let mut broken_at = None;
         for now_ms in (100..100_000).step_by(100) {
             assert_eq!(enough.broken(now_ms), None, "at {now_ms}");
-            enough.took(10, now_ms);
+            enough.record(10, now_ms);
             if broken_at.is_none() && less.broken(now_ms).is_some() {
                 broken_at = Some(now_ms);
             }
-            less.took(9, now_ms);
+            less.record(9, now_ms);
         }
         // A tenth too slow, it has used up a grace of one second soon after nine; the tenth piece of that second is late.
         assert_eq!(broken_at, Some(9_100));
@@ -124,7 +124,7 @@ mod tests {
     #[test]
     fn a_burst_buys_no_more_than_the_grace() {
         let mut pace = pace(100);
-        pace.took(1 << 30, 500);
+        pace.record(1 << 30, 500);
         assert_eq!(pace.broken(1499), None);
         assert!(
             pace.broken(1500)
@@ -136,7 +136,7 @@ mod tests {
     fn time_in_which_nothing_was_to_come_counts_for_nothing() {
         let mut pace = pace(100);
         pace.end_ms = 5000;
-        pace.excuse(0, 10_000);
+        pace.exclude_pause(0, 10_000);
         assert_eq!(pace.broken(10_999), None);
         assert!(
             pace.broken(11_000)
@@ -145,7 +145,7 @@ mod tests {
         pace.due_ns = u64::MAX;
         assert_eq!(pace.until_ms(), 15_000);
         pace.end_ms = u64::MAX;
-        pace.excuse(20_000, 20_001);
+        pace.exclude_pause(20_000, 20_001);
         let times = (pace.until_ms(), pace.end_ms, pace.due_ns);
         assert_eq!(times, (80_001, u64::MAX, u64::MAX));
     }

@@ -64,7 +64,7 @@ impl Stream {
     ///
     /// # Errors
     /// It is not kept, or the body failed with this status.
-    pub(crate) fn give_back(self) -> Result<Vec<u8>, Option<u16>> {
+    pub(crate) fn into_taken(self) -> Result<Vec<u8>, Option<u16>> {
         match self.failed {
             Some(status) => Err(Some(status)),
             None if self.taken == 0 => Ok(Vec::new()),
@@ -103,7 +103,7 @@ impl Stream {
         let before = std::mem::replace(&mut self.waits, Ok(()));
         let limits = self.limits.as_mut()?;
         if let Err(since_ms) = before {
-            limits.pace.excuse(since_ms, now_ms);
+            limits.pace.exclude_pause(since_ms, now_ms);
             return None;
         }
         let broken = limits.pace.broken(now_ms)?;
@@ -131,8 +131,8 @@ pub(crate) struct Unread {
 
 impl Unread {
     /// Takes note of a piece of `len` bytes. Returns the time up to which the next one is waited for, monotonic milliseconds.
-    pub(crate) fn took(&mut self, len: u64, now_ms: u64) -> u64 {
-        self.pace.took(len, now_ms);
+    pub(crate) fn record(&mut self, len: u64, now_ms: u64) -> u64 {
+        self.pace.record(len, now_ms);
         self.until_ms(now_ms)
     }
 
@@ -162,7 +162,7 @@ mod tests {
             let pace = Pace::begin(gap_ms, 0, BodyRate::default(), 1000);
             let mut unread = Unread { most: 10, pace };
             assert_eq!(unread.until_ms(1000), 1000 + wait_ms);
-            assert_eq!(unread.took(5, 1100), 1100 + wait_ms, "each piece counts");
+            assert_eq!(unread.record(5, 1100), 1100 + wait_ms, "each piece counts");
         }
         let pace = Pace::begin(1000, 0, BodyRate::default(), 0);
         let unread = Unread { most: 10, pace };

@@ -14,7 +14,7 @@ use crate::exchange::{Ctx, Exchange, State};
 use crate::http::Http;
 
 /// The location of another URI of the same server, if the client may make its request there; `uri` is decoded.
-pub fn permitted(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {
+pub fn accessible_location(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {
     let mut other = Exchange::new(Rc::clone(&x.route.http), x.client);
     other.begin(Rc::clone(&x.route.http), x.route.port, x.client, cx.clock);
     other.route.server = x.route.server;

@@ -7,11 +7,11 @@ use crate::hash_table::HashTable;
 
 /// Texts by their offsets.
 #[derive(Debug, Default)]
-pub struct Texts {
+pub struct StringPool {
     records: Records,
 }
 
-impl Texts {
+impl StringPool {
     /// The text at an offset.
     ///
     /// # Panics
@@ -26,7 +26,7 @@ impl Texts {
 #[derive(Debug, Default)]
 pub struct Interner {
     table: HashTable,
-    texts: Texts,
+    pool: StringPool,
     /// Where the text given last stands.
     last: Option<usize>,
 }
@@ -36,12 +36,12 @@ impl Interner {
     pub fn add(&mut self, text: &[u8]) -> usize {
         // Lines next to each other often have the same value.
         if let Some(last) = self.last
-            && self.texts.at(last) == text
+            && self.pool.at(last) == text
         {
             return last;
         }
         let hash = self.table.hash(text);
-        let records = &mut self.texts.records;
+        let records = &mut self.pool.records;
         let known = self.table.find(hash, |at| records.text(at).0 == text);
         let offset = known.unwrap_or_else(|| {
             let offset = records.push(text);
@@ -53,15 +53,15 @@ impl Interner {
     }
 
     /// The texts so far.
-    pub fn texts(&self) -> &Texts {
-        &self.texts
+    pub fn pool(&self) -> &StringPool {
+        &self.pool
     }
 
     /// The finished texts; what found equal ones is freed.
-    pub fn finish(self) -> Texts {
-        let mut texts = self.texts;
-        texts.records.shrink();
-        texts
+    pub fn finish(self) -> StringPool {
+        let mut pool = self.pool;
+        pool.records.shrink();
+        pool
     }
 }
 
@@ -139,7 +139,7 @@ mod tests {
         });
         assert_eq!(lengths.map(|len| texts.add(&text(len))), offsets);
         assert_ne!(texts.add(b"y"), offsets[1]);
-        assert_eq!(texts.texts().at(offsets[1]), b"x");
+        assert_eq!(texts.pool().at(offsets[1]), b"x");
         let texts = texts.finish();
         for (len, offset) in lengths.into_iter().zip(offsets) {
             assert_eq!(texts.at(offset), text(len));

@@ -4,55 +4,55 @@
 
 use std::num::NonZero;
 
-/// Elements of all lists; each list is known by its [`Chain`].
-pub(super) struct Chains<T>(Vec<Link<T>>);
+/// Elements of all lists; each list is known by its [`ArenaList`].
+pub(super) struct ArenaLists<T>(Vec<Link<T>>);
 
-/// The last element of a list, by its place in [`Chains`]; an empty list by default.
+/// The last element of a list, by its place in [`ArenaLists`]; an empty list by default.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Chain(Option<NonZero<u32>>);
+pub(super) struct ArenaList(Option<NonZero<u32>>);
 
 struct Link<T> {
     value: T,
-    before: Chain,
+    before: ArenaList,
 }
 
-impl<T> Default for Chains<T> {
+impl<T> Default for ArenaLists<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<T> Chains<T> {
+impl<T> ArenaLists<T> {
     /// Adds an element to a list.
-    pub(super) fn push(&mut self, chain: &mut Chain, value: T) {
-        let before = *chain;
+    pub(super) fn push(&mut self, list: &mut ArenaList, value: T) {
+        let before = *list;
         self.0.push(Link { value, before });
         let place = u32::try_from(self.0.len()).expect("a configuration has fewer settings");
-        chain.0 = NonZero::new(place);
+        list.0 = NonZero::new(place);
     }
 
     /// The elements of a list, the last one first.
-    pub(super) fn iter(&self, chain: Chain) -> impl Iterator<Item = &T> {
-        self.places(chain).map(|at| &self.0[at].value)
+    pub(super) fn iter(&self, list: ArenaList) -> impl Iterator<Item = &T> {
+        self.places(list).map(|at| &self.0[at].value)
     }
 
     /// The element of a list for which `is` returns true; of several, the last.
-    pub(super) fn find_mut(&mut self, chain: Chain, is: impl Fn(&T) -> bool) -> Option<&mut T> {
-        let at = self.places(chain).find(|at| is(&self.0[*at].value))?;
+    pub(super) fn find_mut(&mut self, list: ArenaList, is: impl Fn(&T) -> bool) -> Option<&mut T> {
+        let at = self.places(list).find(|at| is(&self.0[*at].value))?;
         Some(&mut self.0[at].value)
     }
 
-    fn places(&self, chain: Chain) -> impl Iterator<Item = usize> {
-        let at = |chain: Chain| chain.0.map(|place| place.get() as usize - 1);
-        std::iter::successors(at(chain), move |place| at(self.0[*place].before))
+    fn places(&self, list: ArenaList) -> impl Iterator<Item = usize> {
+        let at = |list: ArenaList| list.0.map(|place| place.get() as usize - 1);
+        std::iter::successors(at(list), move |place| at(self.0[*place].before))
     }
 
     /// Takes the elements of a list out, the last one first.
-    pub(super) fn take(&mut self, chain: Chain) -> impl Iterator<Item = T>
+    pub(super) fn take(&mut self, list: ArenaList) -> impl Iterator<Item = T>
     where
         T: Default,
     {
-        let mut next = chain;
+        let mut next = list;
         std::iter::from_fn(move || {
             let link = &mut self.0[next.0?.get() as usize - 1];
             next = link.before;
@@ -67,8 +67,8 @@ mod tests {
 
     #[test]
     fn lists_share_a_buffer() {
-        let mut all = Chains::default();
-        let (mut first, mut second) = (Chain::default(), Chain::default());
+        let mut all = ArenaLists::default();
+        let (mut first, mut second) = (ArenaList::default(), ArenaList::default());
         for number in 0..4 {
             all.push(&mut first, number);
             all.push(&mut second, 10 * number);
@@ -78,7 +78,7 @@ mod tests {
         *all.find_mut(first, |number| *number == 2).unwrap() = 7;
         assert!(all.find_mut(first, |number| *number == 20).is_none());
         assert!(all.take(first).eq([3, 7, 1, 0]));
-        assert!(all.take(Chain::default()).next().is_none());
+        assert!(all.take(ArenaList::default()).next().is_none());
         assert!(all.iter(second).eq(&[30, 20, 10, 0]));
     }
 }

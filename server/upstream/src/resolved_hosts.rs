@@ -21,7 +21,7 @@ use crate::shared::Peers;
 
 /// The servers of a group that has some without addresses.
 #[derive(Debug)]
-pub(crate) struct Followed {
+pub(crate) struct ResolvedHosts {
     slots: RefCell<Vec<Slot>>,
     resolver: Option<Arc<NameServers>>,
     timeout_ms: u64,
@@ -51,7 +51,7 @@ struct Host {
 #[derive(Debug, Default)]
 pub(crate) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
 
-impl Followed {
+impl ResolvedHosts {
     /// Follows the servers that have no addresses, with the peers of those that have; `None`: all have addresses.
     pub(crate) fn new(
         servers: &[Server],
@@ -76,12 +76,12 @@ impl Followed {
         };
         let slots: Vec<Slot> = servers.iter().map(slot).collect();
         set_list(&slots, &mut peers);
-        let followed = Self {
+        let hosts = Self {
             slots: RefCell::new(slots),
             resolver: resolver.cloned(),
             timeout_ms,
         };
-        Some((Box::new(followed), peers))
+        Some((Box::new(hosts), peers))
     }
 
     /// Takes the answers that have come.
