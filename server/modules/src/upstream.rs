@@ -205,7 +205,7 @@ fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), Conf
     let read = match (key, value) {
         (b"weight", Some(value)) => conf::parse_number(value)
             .filter(|weight| *weight > 0)
-            .map(|weight| server.weight = weight.min(WEIGHT_MAX) as i64),
+            .map(|weight| server.weight = i64::try_from(weight).unwrap_or(i64::MAX)),
         (b"max_conns", Some(value)) => conf::parse_number(value).map(|n| server.max_conns = n),
         (b"max_fails", Some(value)) => conf::parse_number(value).map(|n| server.max_fails = n),
         (b"fail_timeout", Some(value)) => {
@@ -242,5 +242,3 @@ const KEPT: (usize, bool) = (32, true);
 const REQUESTS: u64 = 1000;
 const TIME_MS: u64 = 3_600_000;
 const TIMEOUT_MS: u64 = 60_000;
-/// The largest weight that has an effect: sums of weights cannot overflow then.
-const WEIGHT_MAX: u64 = 1 << 31;

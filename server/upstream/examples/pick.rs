@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p firstbyte-upstream --example pick` prints nanoseconds of the processor for a choice, its release
 //! and its result, as one request needs them: the median and the slowest of 20 rounds. `equal` has one weight, `few` 1 to 100,
-//! `many` a weight of its own for most peers; `failing` has a failure in every eighth request.
+//! `many` a weight of its own for most peers. `failing` has a failure in every eighth request, and `rising` too, with weights
+//! that take long to rise again.
 
 use server_upstream::group::Server;
 use server_upstream::peers::{PeerList, TriedPeers};
@@ -32,6 +33,7 @@ fn peers(count: u32, weights: u64) -> PeerList {
         Server {
             addresses: vec![UpstreamAddr::Inet(([10, b, c, d], 80).into())],
             weight: 1 + next(weights) as i64,
+            fail_timeout_s: 0,
             ..Server::new()
         }
     });
@@ -39,13 +41,15 @@ fn peers(count: u32, weights: u64) -> PeerList {
 }
 
 /// Nanoseconds of a request in each round, in ascending order.
-fn rounds(peers: &mut PeerList, fails: bool) -> Vec<u64> {
+fn rounds(peers: &mut PeerList, fails: bool, requests: u64) -> Vec<u64> {
     let mut next = numbers(8);
     let mut now_s = 1000;
     let mut all: Vec<u64> = (0..ROUNDS)
         .map(|_| {
             let begin = processor_ns();
-            for _ in 0..REQUESTS {
+            for n in 0..requests {
+                // Peers that failed are usable again in the next second.
+                now_s += u64::from(n % 8 == 0);
                 let mut tried = TriedPeers::default();
                 let Some(id) = peers.pick(&mut tried, now_s) else {
                     continue;
@@ -56,8 +60,7 @@ fn rounds(peers: &mut PeerList, fails: bool) -> Vec<u64> {
                     false => peers.succeed(id),
                 }
             }
-            now_s += 1;
-            (processor_ns() - begin) / REQUESTS
+            (processor_ns() - begin) / requests
         })
         .collect();
     all.sort_unstable();
@@ -75,11 +78,17 @@ fn main() {
             ("few", 100, false),
             ("many", 1 << 20, false),
             ("failing", 100, true),
+            ("rising", 1 << 20, true),
         ] {
             let mut peers = peers(count, weights);
+            // A scan costs as much as the list is long.
+            let requests = match name {
+                "rising" => REQUESTS / u64::from(count / 64 + 1),
+                _ => REQUESTS,
+            };
             // The first choice of a long list makes its tournament.
-            rounds(&mut peers, false);
-            let all = rounds(&mut peers, fails);
+            rounds(&mut peers, false, requests);
+            let all = rounds(&mut peers, fails, requests);
             let (median, slowest) = (all[all.len() / 2], all[all.len() - 1]);
             println!("{count:>8} {name:>8} {median:>8} {slowest:>8}");
         }

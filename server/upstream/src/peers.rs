@@ -60,7 +60,7 @@ impl PeerList {
         let all = servers.iter();
         let all = all.flat_map(|server| server.addresses.iter().map(move |addr| (server, addr)));
         let ids: Vec<PeerId> = all.map(|(server, addr)| list.add(server, addr)).collect();
-        list.set_list(ids.into_iter());
+        list.set_list(&ids);
         list
     }
 
@@ -94,14 +94,10 @@ impl PeerList {
     }
 
     /// Sets the order of the peers.
-    pub fn set_list(&mut self, ids: impl Iterator<Item = PeerId>) {
-        let of = |is_backup: bool, ids: &[PeerId], peers: &[Peer]| -> Vec<u32> {
-            let list = ids.iter().map(|id| id.index);
-            list.filter(|at| peers[*at as usize].is_backup == is_backup)
-                .collect()
-        };
-        let ids: Vec<PeerId> = ids.collect();
-        let (primary, backup) = (of(false, &ids, &self.peers), of(true, &ids, &self.peers));
+    pub fn set_list(&mut self, ids: &[PeerId]) {
+        let indices = ids.iter().map(|id| id.index);
+        let is_backup = |index: &u32| self.peers[*index as usize].is_backup;
+        let (backup, primary): (Vec<_>, Vec<_>) = indices.partition(is_backup);
         self.primary.set_list(primary, &mut self.peers);
         self.backup.set_list(backup, &mut self.peers);
         let is_up = |id: &&PeerId| !self.peers[id.index as usize].is_down;
@@ -138,7 +134,7 @@ impl PeerList {
         for gone in before.into_values().flatten() {
             self.remove(gone);
         }
-        self.set_list(ids.into_iter());
+        self.set_list(&ids);
     }
 
     /// A peer, unless it has left the list.

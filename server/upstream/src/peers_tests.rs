@@ -269,9 +269,12 @@ fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
 
 #[test]
 fn choices_are_those_of_a_scan() {
+    let mut in_tournaments = [0; 2];
     for seed in 0..30 {
         let rng = &mut fastrand::Rng::with_seed(seed);
-        let count = [2, 3, 7, 33, 130][rng.usize(..5)];
+        let count = [2, 3, 7, 33, 130, 400][rng.usize(..6)];
+        // Out of 32 attempts, this many fail.
+        let failing = [1, 4, 8][rng.usize(..3)];
         let mut servers: Vec<Server> = (1..=count).map(|port| any_server(rng, port)).collect();
         let mut lists = [peers(&servers), peers(&servers)];
         let mut now_s = 1000;
@@ -279,13 +282,14 @@ fn choices_are_those_of_a_scan() {
         for n in 0..700 {
             let (mut tries, mut tried) = (TriedPeers::default(), (Vec::new(), false));
             // A request may try some peers at once.
-            for _ in 0..[1, 1, 1, 4, 40][rng.usize(..5)] {
+            for _ in 0..[1, 1, 1, 1, 4, 40][rng.usize(..6)] {
                 let picks = [
                     lists[0].pick(&mut tries, now_s),
                     scanned(&mut lists[1], &mut tried, now_s),
                 ];
                 let shown = format!("seed {seed}, choice {n}, {count} servers");
                 assert_eq!(picks[0], picks[1], "{shown}");
+                in_tournaments[usize::from(lists[0].primary.has_tournament())] += 1;
                 let Some(id) = picks[0] else {
                     break;
                 };
@@ -293,12 +297,12 @@ fn choices_are_those_of_a_scan() {
             }
             while !held.is_empty() && rng.usize(..held.len() + 4) > 4 {
                 let id = held.swap_remove(rng.usize(..held.len()));
-                let outcome = rng.u8(..8);
+                let outcome = rng.u8(..32);
                 for list in &mut lists {
                     list.release(id);
                     match outcome {
-                        0 | 1 => drop(list.fail(id, now_s)),
-                        2 => {}
+                        _ if outcome < failing => drop(list.fail(id, now_s)),
+                        8..16 => {}
                         _ => list.succeed(id),
                     }
                 }
@@ -311,6 +315,33 @@ fn choices_are_those_of_a_scan() {
                 lists.iter_mut().for_each(|list| list.set_servers(&servers));
             }
         }
+    }
+    assert!(
+        in_tournaments.iter().all(|choices| *choices > 1000),
+        "{in_tournaments:?}"
+    );
+}
+
+#[test]
+fn short_lists_and_lists_after_many_failures_have_no_tournament() {
+    let server = |port| server(port, 1 << 20);
+    let servers = |count| (1..=count).map(server).collect::<Vec<_>>();
+    let mut short = peers(&servers(15));
+    pick(&mut short, 1000).expect("all are usable");
+    assert!(!short.primary.has_tournament());
+    let mut long = peers(&servers(64));
+    let mut now_s = 1000;
+    for (failures, has_tournament) in [(0, true), (4, true), (1, false), (0, false)] {
+        for _ in 0..failures {
+            let id = pick(&mut long, now_s).expect("one is usable");
+            long.fail(id, now_s);
+        }
+        // The effective weights of peers that failed rise with each choice after their timeout.
+        now_s += 11;
+        for _ in 0..2 {
+            pick(&mut long, now_s).expect("one is usable");
+        }
+        assert_eq!(long.primary.has_tournament(), has_tournament, "{failures}");
     }
 }
 

@@ -75,18 +75,20 @@ impl Picker {
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
         if self.group.hosts.is_none() {
-            return match self.choose(now_ms) {
-                Some(chosen) => Pick::Chosen(chosen),
-                None => Pick::None,
-            };
+            return self.choose(now_ms).map_or(Pick::None, Pick::Chosen);
         }
         let group = Rc::clone(&self.group);
         let Some(hosts) = &group.hosts else {
             return Pick::None;
         };
-        // First without waiting, if the known addresses are not stale; then with all that can be known.
+        if hosts.is_idle(&self.asked, now_ms)
+            && let Some(chosen) = self.choose(now_ms)
+        {
+            return Pick::Chosen(chosen);
+        }
+        // First without waiting, if the known addresses are not stale; then with all hosts.
         for needed in [false, true] {
-            hosts.ask(&mut self.asked, needed, now_ms, resolve);
+            hosts.look_up(&mut self.asked, needed, now_ms, resolve);
             hosts.receive(&mut self.asked, &group.peers, now_ms);
             if self.asked.is_waiting() {
                 return Pick::Wait;

@@ -314,6 +314,55 @@ fn addresses_are_followed_by_their_time() {
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.3:80");
 }
 
+#[test]
+fn peers_are_in_the_order_of_the_configuration() {
+    let mut bench = Bench::new(&[
+        named("a.test"),
+        server(1),
+        Server {
+            is_down: true,
+            ..named("down.test")
+        },
+        server(2),
+        named("b.test"),
+        server(3),
+    ]);
+    bench.names.knows("b.test", &[20, 21]);
+    bench.names.knows("a.test", &[10]);
+    assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+    assert_eq!(bench.names.asked(), "a.test b.test");
+    // The constant servers have the sums of a choice among them.
+    let told: Vec<_> = (0..6).map(|_| bench.request(Outcome::Alive)).collect();
+    let order = [2, 3, 10, 20, 21, 1].map(|n| format!("192.0.2.{n}:80"));
+    assert_eq!(told, order);
+}
+
+#[test]
+fn hosts_with_valid_addresses_cost_a_request_nothing() {
+    let mut bench = Bench::new(&[server(1), named("app.test")]);
+    let is_idle = |bench: &Bench| {
+        let hosts = bench.group.hosts.as_ref().expect("there is a host");
+        hosts.is_idle(&PendingLookups::default(), bench.now_ms)
+    };
+    assert!(!is_idle(&bench), "nothing was looked up");
+    bench.request(Outcome::Alive);
+    assert!(is_idle(&bench), "the answer is on its way");
+    bench.names.valid_until_ms = bench.now_ms + 5_000;
+    bench.names.tell(Ok(vec![2]));
+    assert!(!is_idle(&bench), "it has come");
+    bench.request(Outcome::Alive);
+    for (ms, idle) in [(4_999, true), (1, false)] {
+        bench.pass(ms);
+        assert_eq!(is_idle(&bench), idle, "{ms}");
+    }
+    // A lookup without an answer: the next time is that of stale addresses.
+    bench.request(Outcome::Alive);
+    for (ms, idle) in [(9_999, true), (1, false)] {
+        bench.pass(ms);
+        assert_eq!(is_idle(&bench), idle, "{ms}");
+    }
+}
+
 /// A group whose address was good, and is no longer valid.
 fn stale() -> Bench {
     let mut bench = Bench::new(&[named("app.test")]);

@@ -1,11 +1,13 @@
-//! Servers whose hosts were not found when the configuration was read, and hosts that one request names.
+//! Addresses of hosts that are resolved while serving: those not found at the load, and the host of one request.
 //!
-//! Such a host is asked for when a request could use it: a request waits where it has no other server, else the answer
-//! serves those that come after it. Once it is resolved its addresses are followed: when their time is over, the next
-//! request asks again and goes on with what is known, unless that is stale by [`STALE_MS`]: then it waits. Addresses stay
-//! when a later answer is an error, which also ends the waits for as long. Nothing is asked where no request comes.
+//! A host is looked up when a request could use it. A request without another server waits for the answer; otherwise the
+//! answer serves later requests. When the addresses expire, the next request starts a lookup and uses the known addresses.
+//! If they expired [`STALE_MS`] ago or earlier, it waits. An error keeps the addresses, and ends the waits for as long.
+//! Without requests nothing is looked up.
 //!
-//! Absent: sockets and the cache of answers, which are the connector's.
+//! The cost of a request does not grow with the group: hosts are visited only at [`Hosts::due_ms`], or if no server is usable.
+//!
+//! Absent: sockets and the cache of answers, which belong to the connector.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -19,116 +21,141 @@ use crate::peers::{PeerId, PeerList};
 use crate::route::UpstreamAddr;
 use crate::shared::Peers;
 
-/// The servers of a group that has some without addresses.
+/// The hosts of a group that are resolved while serving.
 #[derive(Debug)]
 pub(crate) struct ResolvedHosts {
-    slots: RefCell<Vec<Slot>>,
+    hosts: RefCell<Hosts>,
     resolver: Option<Arc<NameServers>>,
     timeout_ms: u64,
 }
 
-/// One server.
+/// The state of all hosts.
 #[derive(Debug)]
-struct Slot {
-    server: Server,
-    peers: Vec<PeerId>,
-    host: Option<Host>,
+struct Hosts {
+    hosts: Vec<Host>,
+    /// Peers of servers with addresses, in the order of the configuration.
+    constant: Vec<PeerId>,
+    /// Lookups that no request waits for, with the numbers of their hosts.
+    lookups: Vec<(usize, Lookup)>,
+    /// The first time at which a host can need a lookup though a server is usable, monotonic milliseconds.
+    due_ms: u64,
 }
 
-/// The lookup state of a server's host.
+/// A server with a host that is resolved while serving.
 #[derive(Debug)]
 struct Host {
+    /// The parameters of its peers.
+    server: Server,
     at: UnresolvedHost,
-    /// Until when the addresses are valid, monotonic milliseconds; `None`: there are none yet.
+    /// Number of constant peers before it in the configuration.
+    position: usize,
+    peers: Vec<PeerId>,
+    /// Expiry of the addresses, monotonic milliseconds; `None`: there are none yet.
     valid_until_ms: Option<u64>,
-    /// A question that no request waits for.
-    lookup: Option<Lookup>,
-    /// When another one may be asked.
-    ask_again_ms: u64,
+    /// One of [`Hosts::lookups`] is for this host.
+    is_looked_up: bool,
+    /// The earliest time of the next lookup that no request waits for, monotonic milliseconds.
+    next_lookup_ms: u64,
 }
 
-/// The questions that one request waits for or has asked: the number of the server, and what came.
+/// The lookups that one request waits for or has made: the number of the host; `None` once the answer was used.
 #[derive(Debug, Default)]
 pub(crate) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
 
 impl ResolvedHosts {
-    /// Follows the servers that have no addresses, with the peers of those that have; `None`: all have addresses.
+    /// The hosts of servers without addresses, and the peers of the other servers. `None`: no host is to be resolved.
+    /// `timeout_ms` limits a lookup; 0: no limit.
     pub(crate) fn new(
         servers: &[Server],
         resolver: Option<&Arc<NameServers>>,
         timeout_ms: u64,
     ) -> Option<(Box<Self>, PeerList)> {
-        if servers.iter().all(|server| server.unresolved.is_none()) {
+        let is_resolved = |server: &Server| server.unresolved.is_some() && !server.is_down;
+        if !servers.iter().any(is_resolved) {
             return None;
         }
         let mut peers = PeerList::default();
-        let slot = |server: &Server| Slot {
-            peers: (server.addresses.iter())
-                .map(|addr| peers.add(server, addr))
-                .collect(),
-            host: server.unresolved.clone().map(|at| Host {
+        let (mut hosts, mut constant) = (Vec::new(), Vec::new());
+        for server in servers {
+            let added = server.addresses.iter().map(|addr| peers.add(server, addr));
+            constant.extend(added);
+            let at = server.unresolved.clone().filter(|_| is_resolved(server));
+            hosts.extend(at.map(|at| Host {
+                server: server.clone(),
                 at,
+                position: constant.len(),
+                peers: Vec::new(),
                 valid_until_ms: None,
-                lookup: None,
-                ask_again_ms: 0,
-            }),
-            server: server.clone(),
+                is_looked_up: false,
+                next_lookup_ms: 0,
+            }));
+        }
+        peers.set_list(&constant);
+        let hosts = Hosts {
+            hosts,
+            constant,
+            lookups: Vec::new(),
+            due_ms: 0,
         };
-        let slots: Vec<Slot> = servers.iter().map(slot).collect();
-        set_list(&slots, &mut peers);
-        let hosts = Self {
-            slots: RefCell::new(slots),
+        let resolved = Self {
+            hosts: RefCell::new(hosts),
             resolver: resolver.cloned(),
             timeout_ms,
         };
-        Some((Box::new(hosts), peers))
+        Some((Box::new(resolved), peers))
+    }
+
+    /// Whether a request with a usable server needs none of the other methods now.
+    pub(crate) fn is_idle(&self, asked: &PendingLookups, now_ms: u64) -> bool {
+        let hosts = self.hosts.borrow();
+        let is_answered = |(_, lookup): &(usize, Lookup)| lookup.is_answered();
+        asked.0.is_empty() && now_ms < hosts.due_ms && !hosts.lookups.iter().any(is_answered)
     }
 
     /// Takes the answers that have come.
     pub(crate) fn receive(&self, asked: &mut PendingLookups, peers: &Peers, now_ms: u64) {
-        let mut slots = self.slots.borrow_mut();
+        let Hosts {
+            hosts,
+            constant,
+            lookups,
+            ..
+        } = &mut *self.hosts.borrow_mut();
         let mut changed = false;
         for (n, lookup) in &mut asked.0 {
             match lookup.as_ref().and_then(Lookup::answer) {
                 Some(Ok(resolved)) => {
-                    changed |= peers.with(|peers| slots[*n].resolved(&resolved, peers));
+                    changed |= peers.with(|peers| hosts[*n].set_addresses(&resolved, peers));
                     *lookup = None;
                 }
-                Some(Err(_)) => slots[*n].keep(now_ms),
+                Some(Err(_)) => hosts[*n].extend_validity(now_ms),
                 None => {}
             }
         }
-        for slot in slots.iter_mut() {
-            let lookup = slot.host.as_mut().map(|host| &mut host.lookup);
-            let Some(lookup) = lookup.filter(|l| l.as_ref().is_some_and(Lookup::is_answered))
-            else {
-                continue;
-            };
-            // The pause before the next question was set when this one was asked.
-            match lookup.take().and_then(|lookup| lookup.answer()) {
+        for (n, lookup) in lookups.extract_if(.., |(_, lookup)| lookup.is_answered()) {
+            let host = &mut hosts[n];
+            host.is_looked_up = false;
+            match lookup.answer() {
                 Some(Ok(resolved)) => {
-                    changed |= peers.with(|peers| slot.resolved(&resolved, peers));
+                    changed |= peers.with(|peers| host.set_addresses(&resolved, peers));
                 }
-                _ => slot.keep(now_ms),
+                // `next_lookup_ms` was set at the start of this lookup.
+                _ => host.extend_validity(now_ms),
             }
         }
         if changed {
-            peers.with(|peers| set_list(&slots, peers));
+            peers.with(|peers| peers.set_list(&in_order(hosts, constant)));
         }
     }
 
-    /// Asks for hosts with stale addresses, once for a request; with `needed` also for hosts without addresses.
-    pub(crate) fn ask(
+    /// Looks up hosts with stale addresses, once for a request; with `needed` also hosts without addresses.
+    pub(crate) fn look_up(
         &self,
         asked: &mut PendingLookups,
         needed: bool,
         now_ms: u64,
         resolve: Resolve<'_>,
     ) {
-        for (n, slot) in self.slots.borrow().iter().enumerate() {
-            let Some(host) = slot.host.as_ref().filter(|_| !slot.server.is_down) else {
-                continue;
-            };
+        for (n, host) in self.hosts.borrow().hosts.iter().enumerate() {
             let wanted = match host.valid_until_ms {
                 None => needed,
                 Some(until_ms) => until_ms.saturating_add(STALE_MS) <= now_ms,
@@ -140,37 +167,39 @@ impl ResolvedHosts {
         }
     }
 
-    /// Asks for hosts that have no addresses, or whose addresses are old, without anybody waiting for the answer. Those that
-    /// the request has asked for itself are as new as they can be, also where an answer has no time at all.
+    /// Looks up hosts without addresses or with expired ones, for later requests. Hosts that this request has looked up itself
+    /// are left out, even if their answers have expired already.
     pub(crate) fn refresh(&self, asked: &PendingLookups, now_ms: u64, resolve: Resolve<'_>) {
-        for (n, slot) in self.slots.borrow_mut().iter_mut().enumerate() {
-            let is_idle = slot.server.is_down || asked.has(n);
-            let Some(host) = slot.host.as_mut().filter(|_| !is_idle) else {
-                continue;
-            };
+        let hosts = &mut *self.hosts.borrow_mut();
+        for (n, host) in hosts.hosts.iter_mut().enumerate() {
             let is_old = host.valid_until_ms.is_none_or(|until| until <= now_ms);
-            if is_old && host.lookup.is_none() && host.ask_again_ms <= now_ms {
-                // Its wake is one too many: the exchange has what it needs.
+            let may_look_up = !host.is_looked_up && host.next_lookup_ms <= now_ms;
+            if is_old && may_look_up && !asked.has(n) {
+                // The exchange is woken once more than it needs.
                 let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
-                host.lookup = Some(lookup);
-                host.ask_again_ms = now_ms + ASK_AGAIN_MS;
+                hosts.lookups.push((n, lookup));
+                host.is_looked_up = true;
+                host.next_lookup_ms = now_ms + LOOKUP_PAUSE_MS;
             }
         }
+        hosts.due_ms = hosts.hosts.iter().map(Host::due_ms).min().unwrap_or(0);
     }
 
-    /// The log text of a request that has no server because names do not resolve.
+    /// The log text of a request without a server because names do not resolve.
     pub(crate) fn error(&self, asked: &PendingLookups) -> Option<String> {
-        let slots = self.slots.borrow();
-        let failed = asked.0.iter().find_map(|(n, lookup)| {
+        let hosts = &self.hosts.borrow().hosts;
+        asked.0.iter().find_map(|(n, lookup)| {
             let why = lookup.as_ref()?.answer()?.err()?;
-            Some((slots[*n].host.as_ref()?, why))
-        });
-        failed.map(|(host, why)| format!("{} could not be resolved ({why})", host.at.name))
+            Some(format!(
+                "{} could not be resolved ({why})",
+                hosts[*n].at.name
+            ))
+        })
     }
 }
 
 impl PendingLookups {
-    /// Whether the host of a server has been asked for.
+    /// Whether the request has looked up a host.
     fn has(&self, n: usize) -> bool {
         self.0.iter().any(|(known, _)| *known == n)
     }
@@ -182,30 +211,36 @@ impl PendingLookups {
     }
 }
 
-impl Slot {
-    /// There is no answer: known addresses serve on, and for a while no request waits again.
-    fn keep(&mut self, now_ms: u64) {
-        let until_ms = self.host.as_mut().and_then(|h| h.valid_until_ms.as_mut());
-        if let Some(until_ms) = until_ms {
+impl Host {
+    /// The first time at which the host can need a lookup though a server is usable, monotonic milliseconds.
+    fn due_ms(&self) -> u64 {
+        let stale_ms = (self.valid_until_ms).map_or(u64::MAX, |ms| ms.saturating_add(STALE_MS));
+        match self.is_looked_up {
+            true => stale_ms,
+            false => (self.valid_until_ms.unwrap_or(0))
+                .max(self.next_lookup_ms)
+                .min(stale_ms),
+        }
+    }
+
+    /// A lookup has failed: known addresses stay valid, and for [`STALE_MS`] no request waits again.
+    fn extend_validity(&mut self, now_ms: u64) {
+        if let Some(until_ms) = &mut self.valid_until_ms {
             *until_ms = now_ms.max(*until_ms);
         }
     }
 
-    /// Takes the addresses of the host; peers with addresses that stay go on as they were. Returns whether any changed.
-    fn resolved(&mut self, resolved: &Resolved, list: &mut PeerList) -> bool {
-        let Some(host) = &mut self.host else {
-            return false;
-        };
-        host.valid_until_ms = Some(resolved.valid_until_ms);
-        host.ask_again_ms = 0;
-        let port = host.at.port;
+    /// Takes the addresses of the host. Peers with unchanged addresses keep their state. Returns whether any address changed.
+    fn set_addresses(&mut self, resolved: &Resolved, list: &mut PeerList) -> bool {
+        self.valid_until_ms = Some(resolved.valid_until_ms);
+        self.next_lookup_ms = 0;
         let known = std::mem::take(&mut self.peers);
         let mut left: Vec<Option<PeerId>> = known.iter().copied().map(Some).collect();
-        // A peer that stays keeps its place; an answer has its addresses in any order. An address that comes twice is two
+        // A peer that stays keeps its place, since answers have addresses in any order. An address that comes twice makes two
         // peers, as in nginx.
         let mut more = Vec::new();
         for ip in &*resolved.addresses {
-            let address = UpstreamAddr::Inet(SocketAddr::new(*ip, port));
+            let address = UpstreamAddr::Inet(SocketAddr::new(*ip, self.at.port));
             let has = |id: PeerId| list.get(id).is_some_and(|peer| *peer.addr() == address);
             match left.iter().position(|id| id.is_some_and(has)) {
                 Some(at) => left[at] = None,
@@ -224,13 +259,20 @@ impl Slot {
     }
 }
 
-/// Puts the peers of all servers into their list.
-fn set_list(slots: &[Slot], peers: &mut PeerList) {
-    peers.set_list(slots.iter().flat_map(|slot| slot.peers.iter().copied()));
+/// The peers of all servers in the order of the configuration.
+fn in_order(hosts: &[Host], constant: &[PeerId]) -> Vec<PeerId> {
+    let (mut all, mut taken) = (Vec::new(), 0);
+    for host in hosts {
+        all.extend(&constant[taken..host.position]);
+        all.extend(&host.peers);
+        taken = host.position;
+    }
+    all.extend(&constant[taken..]);
+    all
 }
 
-/// Time after their expiry that addresses are used while newer ones are asked for, milliseconds. A busy group never waits; an
-/// idle one does not use an address that may be another host's by now.
+/// Time after their expiry during which addresses are used while new ones are looked up, milliseconds. So a busy group never
+/// waits, and an idle one does not use an address that may belong to another host by now.
 const STALE_MS: u64 = 10_000;
-/// The shortest pause between two questions for a host that no request waits for, milliseconds.
-const ASK_AGAIN_MS: u64 = 1_000;
+/// The shortest time between two lookups of a host that no request waits for, milliseconds.
+const LOOKUP_PAUSE_MS: u64 = 1_000;

@@ -16,8 +16,9 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// The weights of a peer that has not failed.
+    /// The weights of a peer that has not failed. `weight` is limited to 0 to [`WEIGHT_MAX`].
     pub fn new(weight: i64) -> Self {
+        let weight = weight.clamp(0, WEIGHT_MAX);
         Self {
             weight,
             effective: weight,
@@ -35,10 +36,35 @@ impl Weights {
         self.effective = (self.effective - cost).max(0);
     }
 
-    /// Sets the weight.
+    /// Sets the weight; limits as in [`Self::new`].
     pub fn set(&mut self, weight: i64) {
+        let weight = weight.clamp(0, WEIGHT_MAX);
         if weight != self.weight {
             (self.weight, self.effective) = (weight, weight);
+        }
+    }
+}
+
+/// The largest weight: sums of weights cannot overflow, and a larger one has no other effect.
+pub const WEIGHT_MAX: i64 = 1 << 31;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_limited() {
+        for (weight, limited) in [
+            (-1, 0),
+            (WEIGHT_MAX - 1, WEIGHT_MAX - 1),
+            (WEIGHT_MAX, WEIGHT_MAX),
+            (WEIGHT_MAX + 1, WEIGHT_MAX),
+        ] {
+            let mut weights = Weights::new(weight);
+            assert_eq!((weights.weight, weights.effective), (limited, limited));
+            weights.set(1);
+            weights.set(weight);
+            assert_eq!((weights.weight, weights.effective), (limited, limited));
         }
     }
 }

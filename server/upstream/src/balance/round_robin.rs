@@ -3,8 +3,8 @@
 //! Each choice adds to every usable peer its effective weight; the peer with the largest sum is chosen and reduced by the
 //! total. A failure lowers the effective weight, each choice raises it by one up to the weight.
 //!
-//! The sums are in a [`Tournament`]: a choice costs O(log n). A sum is a function of the count of choices, so a peer is touched
-//! only if it is chosen or its state changes.
+//! The sums of a long list are in a [`Tournament`]: a choice costs O(log n). A sum is a function of the count of choices, so
+//! a peer is visited only if it is chosen or its state changes. If each choice changes many peers, a scan of all costs less.
 //!
 //! Source: nginx documentation, `upstream`; nginx's behaviour.
 
@@ -27,7 +27,7 @@ pub struct TriedNumbers {
 pub struct RoundRobin {
     /// The peers by their numbers in the list.
     list: Vec<u32>,
-    /// Empty before the first choice.
+    /// Empty if the last choice was made by a scan; then the peers have their sums.
     sums: Tournament,
     /// Numbers of peers with a changed state.
     changed: Vec<u32>,
@@ -35,13 +35,11 @@ pub struct RoundRobin {
     awaited: BinaryHeap<Reverse<(u64, u32)>>,
     /// Numbers of peers with an effective weight below their weight.
     rising: Vec<u32>,
+    /// Number of such peers in the last scan.
+    rising_in_scan: usize,
 }
 
 impl TriedNumbers {
-    fn has(&self, n: u32) -> bool {
-        self.numbers().any(|tried| tried == n)
-    }
-
     fn numbers(&self) -> impl Iterator<Item = u32> {
         let few = &self.few[..self.len.min(FEW)];
         few.iter().chain(&self.more).copied()
@@ -110,15 +108,79 @@ impl RoundRobin {
         tried: &mut TriedNumbers,
         now_s: u64,
     ) -> Option<u32> {
-        if self.sums.is_empty() {
-            self.sums = Tournament::new(self.list.len());
-            for at in &self.list {
-                let peer = &mut peers[*at as usize];
-                peer.weights.is_changed = true;
-                self.changed.push(peer.number);
+        let many = self.list.len() / BULK;
+        if many == 0 {
+            // A scan of a short list costs less than a tournament, which stays empty.
+        } else if self.rising.len() > many || tried.len > many {
+            let rising = self.rising.len();
+            self.close(peers);
+            self.rising_in_scan = self.rising_in_scan.max(rising);
+        } else if self.sums.is_empty() && self.rising_in_scan <= many / 2 {
+            self.open(peers);
+        }
+        let n = match self.sums.is_empty() {
+            true => self.scan(peers, tried, now_s),
+            false => self.step(peers, tried, now_s),
+        }?;
+        tried.add(n);
+        let at = self.list[n as usize];
+        let peer = &mut peers[at as usize];
+        peer.failures.chosen(now_s);
+        if peer.failures.count() > 0 {
+            self.changed(peer);
+        }
+        Some(at)
+    }
+
+    /// Chooses by a visit of each peer.
+    fn scan(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
+        let mut is_tried = Vec::new();
+        if tried.len > 0 {
+            is_tried.resize(self.list.len(), false);
+            tried.numbers().for_each(|n| is_tried[n as usize] = true);
+        }
+        let (mut best, mut total) = (None, 0);
+        self.rising_in_scan = 0;
+        for (n, at) in (0..).zip(&self.list) {
+            let peer = &mut peers[*at as usize];
+            if !peer.is_usable(now_s) || is_tried.get(n as usize) == Some(&true) {
+                continue;
+            }
+            let weights = &mut peer.weights;
+            weights.current += weights.effective;
+            total += weights.effective;
+            if weights.effective < weights.weight {
+                weights.effective += 1;
+                self.rising_in_scan += 1;
+            }
+            if best.is_none_or(|(_, most)| weights.current > most) {
+                best = Some((n, weights.current));
             }
         }
-        self.look(peers, now_s);
+        let (n, _) = best?;
+        peers[self.list[n as usize] as usize].weights.current -= total;
+        Some(n)
+    }
+
+    /// Whether the last choice was made by a tournament.
+    #[cfg(test)]
+    pub(crate) fn has_tournament(&self) -> bool {
+        !self.sums.is_empty()
+    }
+
+    /// Begins a tournament with the sums of the peers.
+    fn open(&mut self, peers: &mut [Peer]) {
+        self.sums = Tournament::new(self.list.len());
+        for at in &self.list {
+            let peer = &mut peers[*at as usize];
+            peer.weights.is_changed = true;
+            self.changed.push(peer.number);
+        }
+    }
+
+    /// Chooses by a step of the tournament.
+    fn step(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
+        self.visit_changed(peers, now_s);
         // A peer that was tried takes no part in this choice, and keeps its sum.
         let mut left_out = Vec::new();
         for n in tried.numbers() {
@@ -130,28 +192,31 @@ impl RoundRobin {
         }
         let total = self.sums.total();
         let winner = self.sums.step();
+        if let Some(n) = winner
+            && let Some((sum, slope)) = self.sums.get(n)
+        {
+            self.sums.put(n, sum - total, slope);
+            self.sums.update(n);
+            self.raise(peers);
+        }
         for (n, sum, slope) in left_out {
             self.sums.put(n, sum, slope);
             self.sums.update(n);
+            self.add_rising(n, &mut peers[self.list[n as usize] as usize]);
         }
-        let n = winner?;
-        if let Some((sum, slope)) = self.sums.get(n) {
-            self.sums.put(n, sum - total, slope);
-            self.sums.update(n);
-        }
-        self.raise(peers, tried);
-        tried.add(n);
-        let at = self.list[n as usize];
-        let peer = &mut peers[at as usize];
-        peer.failures.chosen(now_s);
-        if peer.failures.count() > 0 {
-            self.changed(peer);
-        }
-        Some(at)
+        winner
     }
 
-    /// Looks at the peers with a changed state.
-    fn look(&mut self, peers: &mut [Peer], now_s: u64) {
+    /// Lists a peer whose effective weight is below its weight.
+    fn add_rising(&mut self, n: u32, peer: &mut Peer) {
+        let weights = &mut peer.weights;
+        if weights.effective < weights.weight && !std::mem::replace(&mut weights.is_rising, true) {
+            self.rising.push(n);
+        }
+    }
+
+    /// Visits the peers with a changed state.
+    fn visit_changed(&mut self, peers: &mut [Peer], now_s: u64) {
         while let Some(Reverse((at_s, n))) = self.awaited.peek().copied()
             && at_s <= now_s
         {
@@ -180,9 +245,8 @@ impl RoundRobin {
             if !is_bulk {
                 self.sums.update(n);
             }
-            let is_below = weights.effective < weights.weight;
-            if is_usable && is_below && !std::mem::replace(&mut weights.is_rising, true) {
-                self.rising.push(n);
+            if is_usable {
+                self.add_rising(n, peer);
             }
             if peer.failures.has_failed(now_s)
                 && !std::mem::replace(&mut peer.weights.is_awaited, true)
@@ -197,34 +261,23 @@ impl RoundRobin {
     }
 
     /// Raises effective weights that are below the weight, of peers that took part in the choice.
-    fn raise(&mut self, peers: &mut [Peer], tried: &TriedNumbers) {
-        let is_bulk = self.rising.len() > self.list.len() / BULK;
-        let mut rising = std::mem::take(&mut self.rising);
+    fn raise(&mut self, peers: &mut [Peer]) {
+        let Self { rising, sums, .. } = self;
         rising.retain(|n| {
             let weights = &mut peers[self.list[*n as usize] as usize].weights;
-            let Some((sum, _)) = self.sums.get(*n) else {
-                weights.is_rising = false;
-                return false;
-            };
-            if tried.has(*n) {
-                return true;
+            weights.is_rising = false;
+            if let Some((sum, _)) = sums.get(*n) {
+                weights.effective += 1;
+                sums.put(*n, sum, weights.effective);
+                sums.update(*n);
+                weights.is_rising = weights.effective < weights.weight;
             }
-            weights.effective += 1;
-            self.sums.put(*n, sum, weights.effective);
-            if !is_bulk {
-                self.sums.update(*n);
-            }
-            weights.is_rising = weights.effective < weights.weight;
             weights.is_rising
         });
-        self.rising = rising;
-        if is_bulk {
-            self.sums.update_all();
-        }
     }
 }
 
 /// Peers of a request that are remembered without an allocation.
 const FEW: usize = 4;
-/// One over this share of a list is looked at as a whole.
+/// If more than one in this number of peers is to be visited, all are. Shorter lists have no tournament.
 const BULK: usize = 16;
