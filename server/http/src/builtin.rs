@@ -216,5 +216,5 @@ fn server_name(x: &Exchange, out: &mut Out) -> bool {
     put(out, &x.route.srv::<CoreSrv>().name)
 }
 
-/// The version of nginx whose configuration and command line are understood.
+/// The nginx version with the same configuration and command line.
 pub const NGINX_VERSION: &str = "1.31.4";

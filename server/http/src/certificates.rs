@@ -1,9 +1,9 @@
-//! The certificate of a handshake: that of the server with the name, or one that is chosen anew (`ssl_certificate` with
-//! variables).
+//! The certificate of a handshake: that of the server with the name, or one that is chosen anew (`ssl_certificate`
+//! with variables).
 //!
-//! A handshake has no request yet. An exchange without a head stands in for one, so that variables can be read: those of the
-//! connection, of its addresses, and of what the ClientHello says. Absent: waiting; a file is read in the turn that needs it,
-//! as in nginx.
+//! A handshake has no request yet. An exchange without a head takes its place, so that variables of the connection,
+//! its addresses and the ClientHello can be read. Absent: waiting. A file is read in the turn that needs it, as in
+//! nginx.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`, `ssl_certificate`.
 
@@ -54,8 +54,7 @@ pub fn handshake(
     })
 }
 
-/// Loads the certificates of a server, by its index, for a handshake that asks for this; `x` is an exchange that has begun and
-/// has no head.
+/// Loads the certificates of a server, by its index, for a handshake; `x` is a begun exchange without a head.
 pub fn load(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,

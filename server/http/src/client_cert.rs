@@ -1,7 +1,7 @@
-//! Clients' certificates: whether a request may be answered on the connection it came on.
+//! Certificates of clients: whether a request may be answered on its connection.
 //!
-//! A handshake accepts any certificate; here the server that a request is for verifies it. Where that server demands
-//! another certificate than the one that was named in the handshake, the client is asked to connect anew.
+//! A handshake accepts any certificate; the server of the request verifies it here. If that server demands another
+//! certificate than the server named in the handshake, the client is told to open a new connection (status 421).
 //!
 //! Source: nginx documentation, `ssl_verify_client`; RFC 9110 section 15.5.20 for 421.
 

@@ -81,7 +81,7 @@ pub type Offers = fn(&Http, &PortAddr, usize) -> bool;
 pub struct Client {
     /// Address of the peer.
     pub peer: Peer,
-    /// Our address, where it is known.
+    /// Our address, if it is known.
     pub local: Option<SocketAddr>,
     /// `$connection`.
     pub connection: u64,
@@ -108,7 +108,7 @@ part! {
     pub struct Exchange(http: Rc<LocalHttp>, client: Client) {
         /// The connection.
         pub client: Client = client => keep,
-        /// The connection's peer, where `client` has been given the address of one behind it.
+        /// The peer of the connection, if `client` has the address of a client behind it.
         pub proxy: Option<Peer>,
         /// The header of the PROXY protocol that the connection began with.
         pub proxied: Option<Rc<proxy_protocol::Header>>,
@@ -120,7 +120,7 @@ part! {
         pub target: RequestTarget => reset,
         /// The received part of the request besides its head.
         pub input: RequestInput => reset,
-        /// The place in the configuration where it is handled.
+        /// The server and location of the request.
         pub route: RequestRoute = RequestRoute::empty(http) => keep,
         /// Its progress.
         pub progress: RequestProgress => reset,
@@ -144,11 +144,11 @@ part! {
         pub started_ms: u64 => keep,
         /// The begin of the exchange on the wall clock, milliseconds since 1970.
         pub started_unix_ms: u64 => keep,
-        /// When it came how far, where the configuration asks for that.
+        /// Times of its stages, if the configuration uses them.
         pub timings: Timings,
         /// The kernel's times of its first byte, if the response is sampled.
         pub sampled: Sampled => keep,
-        /// Where what happens is noted; never while serving.
+        /// A record of its steps; never while serving.
         pub trace: Option<Rc<Trace>> => keep,
     }
 }
@@ -188,19 +188,19 @@ impl Exchange {
         }
     }
 
-    /// Forgets what was decided about the response so far.
+    /// Resets all decisions about the response.
     pub fn clear_reply(&mut self) {
         self.reply.reset();
         self.drop_body();
     }
 
-    /// Forgets the body and what was to become of it.
+    /// Drops the body and its stages.
     pub fn drop_body(&mut self) {
         self.body.reset();
         self.subrequests.drop_own();
     }
 
-    /// Forgets what an internal redirect must not carry along; `add_header` fields of an error stay with it.
+    /// Resets state that an internal redirect does not keep; `add_header` fields of an error stay with it.
     pub fn clear_for_redirect(&mut self) {
         self.route.uri_changed = false;
         self.reply.headers_added = false;
@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn an_exchange_takes_no_more_memory_than_is_known() {
-        // Flags of a part stand together: one more may take eight bytes, where there is no room beside the others.
+        // Flags of a part are declared together: elsewhere one more flag may take eight bytes of padding.
         assert!(size_of::<Exchange>() <= 1528, "{}", size_of::<Exchange>());
     }
 }

@@ -76,7 +76,8 @@ impl Handlers {
     }
 }
 
-/// The name of the module whose handler is the one of this index in a phase; `handlers` are those of each module, by its name.
+/// The name of the module of a handler, by its index in a phase; `handlers` are those of each module, with its
+/// name.
 pub fn handler_name(
     handlers: &[(&'static str, &'static [Handler])],
     phase: Phase,

@@ -1,8 +1,9 @@
-//! A hash table of records that lie in a buffer of their owner: from a hash to where records with that hash begin.
+//! A hash table of records in a buffer of the owner: maps a hash to the offsets of records with that hash.
 //!
-//! A slot is 8 bytes: a part of the hash, so that hardly a record is read in vain, and an offset. Slots are searched in
-//! a row from the one that the hash means, and a quarter of them at least is free. Hashes have random keys, as the
-//! standard library's have: neither clients nor authors of names can choose ones that lie in one row. Absent: removing.
+//! A slot has 8 bytes: a part of the hash, so that few wrong records are read, and an offset. A search begins at
+//! the slot of the hash and visits neighbours in a row; at least a quarter of the slots is free. Hashes have random
+//! keys, as those of the standard library: neither clients nor authors of names can choose names that share one
+//! row. Absent: removal.
 //!
 //! Source: D. E. Knuth, "The Art of Computer Programming", volume 3, section 6.4, algorithm L.
 
@@ -11,7 +12,8 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 /// Hashes and offsets.
 #[derive(Debug, Default)]
 pub(crate) struct HashTable {
-    /// A power of two of slots: 0 is free, else the hash stands above an offset counted from 1.
+    /// A power of two of slots: 0 is free; otherwise the high bits are the hash, the low bits an offset counted
+    /// from 1.
     slots: Vec<u64>,
     used: usize,
     key: RandomState,
@@ -47,10 +49,10 @@ impl HashTable {
         }
     }
 
-    /// Adds a record that is not there yet.
+    /// Adds a record that is not in the table.
     ///
     /// # Panics
-    /// The offset is not below 2^36 - 1, for which no configuration has room: it lies in memory, too.
+    /// The offset is not below 2^36 - 1. No configuration reaches that, since records are in memory too.
     pub(crate) fn insert(&mut self, hash: u64, offset: usize) {
         let offset = offset as u64 + 1;
         assert!(offset <= OFFSET_MAX, "records have less than 64 GiB");
@@ -61,7 +63,7 @@ impl HashTable {
         self.used += 1;
     }
 
-    /// Doubles the slots. Both tables are gone through from front to end, which is fast where they fit into no cache.
+    /// Doubles the slots. Both tables are visited from front to end, which is fast even if they exceed the cache.
     fn grow(&mut self) {
         let mut slots = vec![FREE; (self.slots.len() * 2).max(SLOTS_MIN)];
         let used = self.slots.iter().filter(|slot| **slot != FREE);

@@ -76,8 +76,8 @@ pub struct Http {
 }
 
 impl Http {
-    /// Takes over the opened logs and opens the error log of every location. What that costs grows with the locations for which
-    /// an `error_log` is written.
+    /// Takes over the opened logs and opens the error log of every location. The cost grows with the number of
+    /// locations that have an `error_log` of their own.
     pub fn attach_logs(&self, opened: OpenedLogs, default: &ErrorLog) {
         self.default_log.follow(default);
         for location in self.own_logs() {
@@ -129,11 +129,11 @@ impl Http {
 pub struct Server {
     /// Settings at server scope.
     pub confs: SettingsSet,
-    /// The server's own location: what its location-scope directives say outside any `location`.
+    /// The server's own location: its location-scope directives outside any `location`.
     pub location: usize,
     /// Named locations.
     pub named: HashMap<Vec<u8>, usize>,
-    /// Loads its certificates for each handshake, where variables name them.
+    /// Loads its certificates for each handshake, if their names have variables.
     pub certificates: Option<Arc<dyn DynamicCertificates>>,
     /// The arm that it serves static files of: it has the name of the arm's host.
     pub arm: Option<ArmId>,
@@ -141,10 +141,10 @@ pub struct Server {
     pub timing: ResourceTiming,
 }
 
-/// The part of a server that handshakes ask for. Those of all servers lie side by side: where one of many thousand is asked for,
-/// each page that the processor does not know costs a handshake 0.5 to 2 us.
+/// The fields of a server that handshakes read. Those of all servers are stored contiguously: with thousands of
+/// servers, each cold page costs a handshake 0.5 to 2 us.
 pub struct ServerTls {
-    /// How TLS is spoken, where the server has a certificate or refuses handshakes.
+    /// TLS settings, if the server has a certificate or refuses handshakes.
     pub config: Option<tls::Config>,
     /// The server speaks HTTP/2, by `http2 on` or as the host of an arm.
     pub http2: bool,
@@ -167,7 +167,7 @@ pub type ContentHandler = fn(&mut Exchange, &mut Ctx<'_>) -> Content;
 pub struct Location {
     /// Name or pattern as written.
     pub name: Vec<u8>,
-    /// Where it was written: the directive whose block it is.
+    /// The position of the directive with this block.
     pub at: Pos,
     /// The location, `server` or `http` around it; `None` for that of `http`.
     pub parent: Option<usize>,
@@ -188,7 +188,7 @@ pub struct Location {
 }
 
 impl fmt::Display for Location {
-    /// As nginx's debugging messages name it: `=/x`, `/x`, `*` for what has no name.
+    /// The name in nginx's debugging messages: `=/x`, `/x`; `*` for a location without a name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mark = match self.kind {
             LocationKind::Exact => "=",
@@ -230,8 +230,8 @@ pub struct PortAddr {
 }
 
 impl Http {
-    /// Whether a server speaks HTTP/2 on an address: it says so itself, or the address does. The list of an arm's host may
-    /// still exclude it ([`crate::arms`]).
+    /// Whether a server speaks HTTP/2 on an address: the server or the address has it enabled. The protocol list of
+    /// an arm's host may still exclude it ([`crate::arms`]).
     pub fn speaks_http2(&self, addr: &PortAddr, server: usize) -> bool {
         addr.protocols.has(Protocol::Http2) || self.tls[server].http2
     }

@@ -1,8 +1,8 @@
 //! The HTTP core of firstbyte: meaning to response.
 //!
 //! A request head comes in as an [`exchange::Exchange`], runs through the phases and leaves as a response head and
-//! pulled body chunks. The core knows no sockets, and asks which protocol carries an exchange only for variables and
-//! logs: bytes are the engines' business, descriptors and clocks the driver's. Code that is not about requests is in
+//! pulled body chunks. The core knows no sockets. The protocol of an exchange matters only for variables and logs:
+//! bytes belong to the engines, descriptors and clocks to the driver. Code that is not about requests is in
 //! [`server_base`].
 #![forbid(unsafe_code)]
 

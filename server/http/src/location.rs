@@ -1,8 +1,8 @@
-//! Which location a URI belongs to.
+//! The search for the location of a URI.
 //!
-//! Exact names first, then the longest prefix, then (unless that prefix says `^~`) regular expressions in
-//! file order; the same again inside the location found. Prefixes are kept sorted with a link to the longest
-//! entry that is a prefix of each, so a lookup is one binary search and a few steps up.
+//! Exact names come first, then the longest prefix, then regular expressions in file order, unless that prefix has
+//! `^~`; the same again inside the location found. Prefixes are sorted, each with a link to the longest entry that
+//! is a prefix of it. So a lookup is one binary search and a few steps up.
 //!
 //! Source: nginx documentation, directive `location`.
 
@@ -32,7 +32,8 @@ pub struct LocationSet {
     exact: Box<[(Vec<u8>, usize)]>,
     prefix: Box<[Prefix]>,
     pub(crate) regex: Box<[(ListedRegex, usize)]>,
-    /// Locations whose names end with a slash, without it, where a request for that is redirected.
+    /// Locations with names that end with a slash. The key is the name without the slash; a request for it is
+    /// redirected.
     slashes: Box<[(Vec<u8>, usize)]>,
     /// One bit for each length of those names, modulo 64: nearly every URI is none of them by its length.
     slash_lengths: u64,
@@ -92,7 +93,7 @@ impl LocationSet {
         }
     }
 
-    /// With locations whose names end with a slash, to which requests for their names without it are redirected.
+    /// Adds locations with names that end with a slash; requests for their names without it are redirected.
     #[must_use]
     pub fn with_slashes(mut self, named: Vec<(Vec<u8>, usize)>) -> Self {
         self.slashes = named.into();
@@ -104,7 +105,7 @@ impl LocationSet {
         self
     }
 
-    /// The location to whose name a URI lacks a slash, unless there is a location of that very name.
+    /// The location with the name of a URI and a slash, unless a location has the URI itself as its name.
     #[cold]
     pub(crate) fn find_slash(&self, uri: &[u8]) -> Option<usize> {
         let at = self

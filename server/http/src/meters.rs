@@ -1,8 +1,8 @@
 //! Metrics of the process: requests, bytes, times, handshakes, reloads, open files.
 //!
 //! The driver and the log handler of `metrics` count, each thread in a cell of its own; a scrape adds the cells up.
-//! Requests and their times are counted only where `metrics` is configured. Absent: names and formats, which are the
-//! module's, and the counters of `stub_status`, which are in [`crate::stats`].
+//! Requests and their times are counted only if `metrics` is configured. Absent: names and formats, which belong to
+//! the module, and the counters of `stub_status`, which are in [`crate::stats`].
 
 use std::cell::Cell as Flag;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use engines::http::Version;
 use server_base::per_thread::{PerThread, add};
 
-/// Classes of a status; what has none is of the first.
+/// Classes of a status; the first is for no status.
 pub const CLASSES: [&str; 6] = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"];
 
 /// Upper bounds of a histogram's buckets, microseconds, and as metrics write them in seconds.
@@ -214,7 +214,7 @@ pub struct Histogram {
     pub sum_us: u64,
 }
 
-/// Adds up what all threads have counted.
+/// Adds up the counts of all threads.
 pub fn sums() -> Sums {
     let mut sums = [0; COUNTERS];
     CELLS.each(|cell| {
@@ -273,11 +273,11 @@ impl Sums {
 }
 
 const BUCKETS: usize = 16;
-/// Buckets, what lies above them, and the sum.
+/// Buckets, the count above them, and the sum.
 const HISTOGRAM: usize = BUCKETS + 2;
 const TIMES: usize = 4;
 
-// Where in a cell what is counted.
+// Offsets of the counters in a cell.
 const REQUESTS: usize = 0;
 const RECEIVED: usize = REQUESTS + Version::ALL.len() * CLASSES.len();
 const SENT: usize = RECEIVED + Version::ALL.len();
@@ -314,7 +314,7 @@ thread_local! {
 
 static CELLS: PerThread<Cell> = PerThread::new();
 
-/// At the very end of a thread its cell may be gone; what is counted then is lost.
+/// At the very end of a thread its cell may be gone; such counts are lost.
 fn with(count: impl FnOnce(&Cell)) {
     let _ = CELL.try_with(|cell| count(cell));
 }

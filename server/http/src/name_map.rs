@@ -28,8 +28,8 @@ impl NameMap {
     /// The index of a name.
     #[inline]
     pub(crate) fn get(&self, name: &[u8]) -> Option<usize> {
-        // A host of many labels is looked up once for each, so what no name can be is not hashed: else a long one would
-        // cost the square of its length.
+        // A host with many labels is looked up once for each label. A name of a length that no entry has is not
+        // hashed: otherwise a long host would cost the square of its length.
         if self.lengths & length_bit(name.len()) == 0 || name.len() > self.longest {
             return None;
         }

@@ -1,6 +1,6 @@
 //! From URIs to paths of the file system: `root` and `alias`.
 //!
-//! A path whose part made by the request holds a `..` segment is refused: normalised URIs have none, but an `alias`
+//! A path is refused if the part from the request has a `..` segment. Normalised URIs have none, but an `alias`
 //! without its slash, a capture or a rewrite can make one.
 //!
 //! Source: nginx documentation, directives `root`, `alias`, `disable_symlinks`.
@@ -21,8 +21,8 @@ use crate::value::{Part, Value};
 /// The path of the exchange's URI.
 ///
 /// # Errors
-/// The status to answer with: 404 where the path would leave its directory, 500 for an `alias` whose location the URI
-/// no longer lies in.
+/// The status to answer with: 404 if the path would leave its directory, 500 if the URI is no longer inside the
+/// location of its `alias`.
 pub fn map_uri(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
     map_with(x, cx, b"")
 }
@@ -73,12 +73,12 @@ pub fn aliased_prefix(x: &Exchange, name: &[u8]) -> usize {
         .map_or(0, <[u8]>::len)
 }
 
-/// The path of a directive's value with variables, below `base` where it is relative; a file that is not one of a
-/// location's own.
+/// The path of a directive's value with variables; a relative one is below `base`. It is not a file of the location
+/// itself.
 ///
 /// # Errors
-/// The status to answer with: 404 where the path would leave the directory that the configuration alone says, 500 where a
-/// variable depends on an expression that could not be matched.
+/// The status to answer with: 404 if the path would leave the constant part of its directory, 500 if a variable
+/// depends on a failed regular expression.
 pub fn computed(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -98,7 +98,7 @@ pub fn computed(
     contained(x, path, fixed)
 }
 
-/// The directory of the location, how much of it the configuration alone says, and how `alias` maps.
+/// The directory of the location, the length of its part without variables, and the mapping by `alias`.
 fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Option<Alias>), u16> {
     let http = Rc::clone(&x.route.http);
     let Some(root) = &x.core_loc(&http).root else {
@@ -116,8 +116,8 @@ fn directory(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(Vec<u8>, usize, Opti
     Ok((path, fixed, root.alias))
 }
 
-/// Appends the directory and returns the length of the part without variables; `None` where a variable depends on an
-/// expression that could not be matched.
+/// Appends the directory and returns the length of the part without variables; `None` if a variable depends on a
+/// failed regular expression.
 #[inline]
 fn evaluate(
     root: &Root,
@@ -150,7 +150,7 @@ fn evaluate(
     Some(fixed)
 }
 
-/// Checks that what the request adds to the first `fixed` bytes of a path stays below them.
+/// Checks that the part of a path after its first `fixed` bytes stays below them.
 fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
     // The rest may continue a segment of the directory, so the segment it joins counts too.
     let segment = path[..fixed]
@@ -225,8 +225,8 @@ pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
     policy
 }
 
-/// Length of the part of `path` that the directory `from` exempts from the check for links: it must end where a
-/// segment does.
+/// Length of the part of `path` that the directory `from` exempts from the check for links: it must end at the end
+/// of a segment.
 fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
     let rest = path.strip_prefix(from).filter(|_| !from.is_empty())?;
     match (rest.first(), from.last()) {
@@ -236,7 +236,7 @@ fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
     }
 }
 
-/// Logs why a file could not be opened, where its location wants to know; returns the status to answer with.
+/// Logs the error of opening a file; `log_not_found off` silences missing files. Returns the status to answer with.
 pub fn open_failed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (level, status) = if error.is_missing() {
         (Level::Error, 404)

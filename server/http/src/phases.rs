@@ -131,7 +131,7 @@ pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Writes the logs of an ended exchange and releases what modules hold for it.
+/// Writes the logs of an ended exchange and releases resources that modules hold for it.
 pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.route.http);
     debug_http!(x, "http close request");

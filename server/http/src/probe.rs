@@ -1,7 +1,7 @@
 //! The probe: passes events of connections and exchanges to the modules that subscribe by [`Handler::Event`].
 //!
-//! Where no module wants any ([`Wants`](crate::wants::Wants)), the driver emits nothing and reads no clock: each event costs a
-//! branch. An exchange keeps the times of its events ([`crate::timing`]).
+//! If no module subscribes ([`Wants`](crate::wants::Wants)), the driver emits nothing and reads no clock: each
+//! event costs a branch. An exchange keeps the times of its events ([`crate::timing`]).
 
 use std::rc::Rc;
 

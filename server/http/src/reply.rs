@@ -26,7 +26,7 @@ use server_base::regex::FailedMatch;
 /// Answers with a status: an error page if one is configured, else a page of our own.
 pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     let status = match x.vars.failed_match {
-        // What an expression decides is not known, whatever has been made of it since.
+        // The decision of a failed expression is unknown, so no other status may be sent.
         FailedMatch::New => {
             x.vars.failed_match = FailedMatch::Answered;
             x.reply.location.clear();
@@ -81,7 +81,7 @@ pub(crate) fn refuse(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     self::status(x, cx, status);
 }
 
-/// Answers with a status and our own page, whatever `error_page` says.
+/// Answers with a status and our own page, regardless of `error_page`.
 fn plain_status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     debug_http!(x, "http special response: {status}, {}", x.shown_uri());
     if matches!(status, 301 | 302) && refreshes(x) {
@@ -257,7 +257,7 @@ pub fn set_content_type(x: &mut Exchange) {
     x.reply.content_type.set(kind);
 }
 
-/// Runs the header stages and makes the response ready to leave. The body is what was put into `x.body.chunks` and `chunk`.
+/// Runs the header stages and prepares the response for sending. The body is in `x.body.chunks` and `chunk`.
 pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     let http = Rc::clone(&x.route.http);
     if x.route.err_status != 0 {
@@ -287,7 +287,7 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
     x.progress.state = State::Responding;
 }
 
-/// The last header stage: what was decided becomes a head.
+/// The last header stage: makes the head of the response.
 fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let status = x.reply.status;
     if matches!(status, 204 | 304) {
@@ -424,8 +424,8 @@ pub fn trailers_allowed(x: &Exchange) -> bool {
     x.head.version >= Version::Http11 && *x.route.core_loc().chunked_transfer_encoding
 }
 
-/// Marks the content as changed on its way: the time of the file and its ETag go, or the ETag becomes a weak one where
-/// `keeps_time`.
+/// Marks the content as changed by a stage: drops its time and its ETag, or with `keeps_time` makes the ETag a weak
+/// one.
 pub fn change_content(reply: &mut Reply, keeps_time: bool) {
     reply.content_length = None;
     if keeps_time {
@@ -437,7 +437,7 @@ pub fn change_content(reply: &mut Reply, keeps_time: bool) {
     reply.fields.remove(FieldId::LastModified);
 }
 
-/// Makes the response's ETag a weak one; what is none is dropped.
+/// Makes the response's ETag a weak one; an invalid ETag is dropped.
 pub fn weaken(reply: &mut Reply) {
     if let Some(etag) = reply.etag.take() {
         reply.etag = weak(etag);

@@ -27,8 +27,8 @@ pub trait Conf: Any + Send + Sync + Default {
     /// Its description and slot.
     fn def() -> &'static SettingsDef;
 
-    /// Takes from `parent` what is not set here, else the defaults. Called once, parents first; without a
-    /// parent it only fills in defaults.
+    /// Takes unset values from `parent`, else the defaults. Called once, parents first; without a parent it only
+    /// fills in defaults.
     fn merge(&mut self, parent: Option<&Self>);
 }
 
@@ -62,7 +62,7 @@ impl<T: Clone> Optional for SharedList<T> {
     }
 }
 
-/// Takes the parent's value where a level lacks one: how most values beside the plain settings are merged.
+/// Takes the parent's value if a level lacks one: the merge of most values beside the plain settings.
 pub fn inherited<T: Optional>(own: &mut T, parent: Option<&T>) {
     if let Some(parent) = parent
         && own.is_missing()
@@ -99,7 +99,7 @@ pub(crate) fn typed<T: Conf>(conf: &dyn AnyConf) -> Option<&T> {
 /// The description of a struct of settings: its scope, its constructor and the slot it was given.
 #[derive(Debug)]
 pub struct SettingsDef {
-    /// Where it exists.
+    /// The kind of levels that have it.
     pub scope: Scope,
     /// Makes an empty one.
     pub create: fn() -> Arc<dyn AnyConf>,
@@ -145,7 +145,7 @@ impl SettingsSetBuilder {
         Self(of_scope.map(|u| (u.slot(), (u.create)())).collect())
     }
 
-    /// The settings of one definition, empty where nothing was written.
+    /// The settings of one definition; created empty at the first use.
     pub fn get_mut<T: Conf>(&mut self) -> &mut T {
         let def = T::def();
         let slot = def.slot();
@@ -199,12 +199,13 @@ pub(crate) fn typed_mut<T: Conf>(conf: &mut Arc<dyn AnyConf>) -> &mut T {
         .expect("settings are read at their own scope")
 }
 
-/// The merged settings of one level, in pages by slot. Levels that write nothing share those of their kind, and of one that
-/// writes something the pages in which nothing of it lies: of most definitions ten thousand servers write nothing.
+/// The merged settings of one level, in pages by slot. Levels of one kind that write nothing share all pages. A
+/// level that writes something still shares the pages without its settings: ten thousand servers leave most
+/// definitions unset.
 #[derive(Clone)]
 pub struct SettingsSet([Page; PAGES]);
 
-/// Settings of neighbouring slots; where there is no definition, an [`Unused`].
+/// Settings of neighbouring slots; a slot without a definition has an [`Unused`].
 pub(crate) type Page = Arc<[Arc<dyn AnyConf>; PAGE]>;
 
 /// Slots of a page.
@@ -214,7 +215,7 @@ pub(crate) const PAGES: usize = 8;
 /// Maximum number of definitions of a scope.
 pub(crate) const SLOTS_MAX: usize = PAGE * PAGES;
 
-/// Placeholder where there are no settings.
+/// Placeholder of a slot without settings.
 #[derive(Default)]
 pub(crate) struct Unused;
 

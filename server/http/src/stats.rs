@@ -1,6 +1,7 @@
-//! Counters of the process: connections and requests, and what connections are at.
+//! Counters of the process: connections by activity, and requests.
 //!
-//! The driver calls; `stub_status` and `metrics` read. Every thread counts in a cell of its own ([`server_base::per_thread`]).
+//! The driver calls; `stub_status` and `metrics` read. Every thread counts in a cell of its own
+//! ([`server_base::per_thread`]).
 //!
 //! Source: nginx documentation, `ngx_http_stub_status_module`.
 
@@ -21,7 +22,7 @@ pub enum Activity {
     Writing,
 }
 
-/// Connections that speak one protocol, by what they are at.
+/// Connections of one protocol, by activity.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Open {
     /// Idle ones.
@@ -144,7 +145,7 @@ pub fn open() -> [Open; Protocol::ALL.len()] {
         }
     });
     Protocol::ALL.map(|protocol| {
-        // What happens while the cells are read can make a sum less than nothing.
+        // Changes while the cells are read can make a sum negative.
         let count = |activity| u64::try_from(at[place(protocol, activity)]).unwrap_or(0);
         Open {
             waiting: count(Activity::Waiting),
@@ -154,7 +155,7 @@ pub fn open() -> [Open; Protocol::ALL.len()] {
     })
 }
 
-/// Where in a cell such connections are counted.
+/// The offset of such connections in a cell.
 const fn place(protocol: Protocol, activity: Activity) -> usize {
     protocol as usize * ACTIVITIES + activity as usize
 }

@@ -1,12 +1,12 @@
-//! The built-in pages of statuses, and the page that `msie_refresh` sends: nginx's bytes but for the server's name, so
-//! that what compares lengths or markup of error pages finds them as before.
+//! The built-in pages of statuses, and the page of `msie_refresh`: nginx's bytes except the server's name, so that
+//! programs that compare lengths or markup of error pages still work.
 //!
-//! Source: nginx documentation, directives `error_page`, `msie_padding`, `msie_refresh`; nginx 1.31.4, what it sends.
+//! Source: nginx documentation, directives `error_page`, `msie_padding`, `msie_refresh`; responses of nginx 1.31.4.
 
 use engines::http::{Escape, escape, reason_phrase};
 
-/// The built-in page of `status`, at its end the `server` name; `None` for a status without a page.
-/// `padded`: longer than what browsers replace by a page of their own.
+/// The built-in page of `status`, at its end the `server` name; `None` for a status without a page. `padded`:
+/// longer than pages that browsers replace by their own.
 pub(crate) fn status_page(status: u16, server: &str, padded: bool) -> Option<String> {
     let (shown, phrase) = match status {
         302 => (302, "Found"),
@@ -27,7 +27,7 @@ pub(crate) fn status_page(status: u16, server: &str, padded: bool) -> Option<Str
     };
     let digits = [100, 10, 1].map(|unit| b'0' + (shown / unit % 10) as u8);
     let shown = std::str::from_utf8(&digits).unwrap_or_default();
-    // Pieces put together cost a third of a format, and pages are what is sent in a storm of errors.
+    // To concatenate costs a third of a format, and pages are sent in storms of errors.
     let mut page = [
         "<html>\r\n<head><title>",
         shown,
@@ -71,8 +71,8 @@ pub(crate) fn refresh_page(location: &[u8]) -> Vec<u8> {
     html
 }
 
-/// One line of what `msie_padding` adds to a page; six of them make any page longer than the 512 bytes from which on
-/// browsers show it.
+/// One line of the padding of `msie_padding`. Six of them make any page longer than 512 bytes, the size from which
+/// on browsers show it.
 const PADDING_LINE: &str = "<!-- a padding to disable MSIE and Chrome friendly error page -->\r\n";
 const PADDING_LINES: usize = 6;
 

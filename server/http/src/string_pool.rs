@@ -1,7 +1,7 @@
-//! Texts that are kept once each, all in one buffer: the values of tables with a million lines.
+//! A string pool: each string is stored once, in one buffer. For the values of tables with a million lines.
 //!
-//! A text costs its bytes and that of its length, and no allocation. It is known by its offset, a number that says where it
-//! stands. The records serve [`crate::name_map`], too.
+//! A string costs its bytes and those of its length, and no allocation. It is known by its offset. The records
+//! serve [`crate::name_map`], too.
 
 use crate::hash_table::HashTable;
 
@@ -27,7 +27,7 @@ impl StringPool {
 pub struct Interner {
     table: HashTable,
     pool: StringPool,
-    /// Where the text given last stands.
+    /// The offset of the string that was added last.
     last: Option<usize>,
 }
 
@@ -57,7 +57,7 @@ impl Interner {
         &self.pool
     }
 
-    /// The finished texts; what found equal ones is freed.
+    /// The finished pool; the table that found equal strings is freed.
     pub fn finish(self) -> StringPool {
         let mut pool = self.pool;
         pool.records.shrink();
@@ -70,7 +70,7 @@ impl Interner {
 pub(crate) struct Records(Vec<u8>);
 
 impl Records {
-    /// Adds a text; returns where its record begins.
+    /// Adds a text; returns the offset of its record.
     pub(crate) fn push(&mut self, text: &[u8]) -> usize {
         let offset = self.0.len();
         self.push_number(text.len());
@@ -78,7 +78,7 @@ impl Records {
         offset
     }
 
-    /// Adds a number: seven bits a byte, the lowest first, and the top bit where more follow.
+    /// Adds a number: seven bits a byte, the lowest first; the top bit is set if more bytes follow.
     pub(crate) fn push_number(&mut self, mut number: usize) {
         while number >= 0x80 {
             self.0.push(number as u8 | 0x80);
@@ -87,7 +87,7 @@ impl Records {
         self.0.push(number as u8);
     }
 
-    /// The text at an offset, and where its record ends.
+    /// The text at an offset, and the end of its record.
     #[inline]
     pub(crate) fn text(&self, offset: usize) -> (&[u8], usize) {
         let (len, start) = self.number(offset);
@@ -95,7 +95,7 @@ impl Records {
         (&self.0[start..end], end)
     }
 
-    /// The number at an offset, and where it ends.
+    /// The number at an offset, and its end.
     #[inline]
     pub(crate) fn number(&self, offset: usize) -> (usize, usize) {
         let byte = self.0[offset];

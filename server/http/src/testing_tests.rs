@@ -1,8 +1,9 @@
-//! Test bench of the core: a configuration in memory, the world around an exchange, and one module whose handlers do
-//! what a test says.
+//! Test bench of the core: a configuration in memory, the world around an exchange, and one module with handlers
+//! that a test controls.
 //!
-//! A test hands [`World::run`] a request and reactions by the name of a handler. A handler without a reaction declines, and
-//! the last one of the content phase answers as the URI says: `/say/TEXT`, `/late/MS/TEXT` and so on, see `say`.
+//! A test passes [`World::run`] a request and reactions by the name of a handler. A handler without a reaction
+//! declines. The last one of the content phase answers according to the URI: `/say/TEXT`, `/late/MS/TEXT` and so
+//! on, see `say`.
 
 #[path = "testing/disk_tests.rs"]
 mod disk;
@@ -42,7 +43,7 @@ pub(crate) use disk::{Disk, file_of};
 pub(crate) use page::{Holding, Page, Part, Parts, begun, page, text, whole};
 pub(crate) use response::{body, status};
 
-/// A configuration, and what the core needs of the world.
+/// A configuration, and the environment of the core.
 pub(crate) struct World {
     pub(crate) generation: Rc<LocalHttp>,
     pub(crate) clock: Clock,
@@ -111,12 +112,12 @@ pub(crate) enum Outcome {
 }
 
 impl World {
-    /// With what is inside the block `server` of a configuration.
+    /// With these directives in the block `server` of a configuration.
     pub(crate) fn new(server: &str) -> Self {
         Self::http(&format!("server {{ server_name localhost; {server} }}"))
     }
 
-    /// With what is inside the block `http`.
+    /// With these directives in the block `http`.
     pub(crate) fn http(inner: &str) -> Self {
         Self::with(inner, &[&PROBE])
     }
@@ -250,7 +251,7 @@ pub(crate) fn watch(
     ran
 }
 
-/// The error of a configuration that is refused, given what is inside the block `http`.
+/// The error of a refused configuration, with these directives in the block `http`.
 pub(crate) fn refused(inner: &str, modules: &'static [&'static Module]) -> String {
     match loaded(inner, modules) {
         Ok(_) => panic!("the configuration is accepted"),
@@ -281,7 +282,7 @@ fn loaded(inner: &str, modules: &'static [&'static Module]) -> Result<Cycle, Box
     )
 }
 
-/// A piece of a body as text; the range of a file as what it is.
+/// A piece of a body as text; a range of a file as its offset and length.
 fn shown(chunk: &Chunk) -> String {
     match chunk {
         Chunk::File(range) => format!("[{}+{}]", range.offset, range.len),
@@ -343,7 +344,7 @@ fn content(name: &'static str, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// Answers, where no other handler has, as the URI says; directories are left to the core.
+/// Answers according to the URI, unless another handler has; directories are left to the core.
 fn say(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     match content("say", x, cx) {
         Content::Declined => {}
@@ -386,7 +387,7 @@ fn of_text(text: &str) -> Chunk {
     Chunk::Owned(text.as_bytes().to_vec())
 }
 
-/// The module of the tests: two handlers where their order matters.
+/// The module of the tests. Rewrite and access have two handlers, to test their order.
 pub(crate) const PROBE: Module = Module {
     name: "probe",
     directives: &[&[DirectiveDef {

@@ -1,7 +1,7 @@
 //! Timings of an exchange, to the microsecond.
 //!
-//! They are the times of its events ([`crate::probe`]); where nobody subscribes they stay 0. For responses that a module
-//! samples ([`Sampled`]) the kernel reports when their first byte left and when it was acknowledged.
+//! They are the times of its events ([`crate::probe`]); without subscribers they stay 0. For responses that a
+//! module samples ([`Sampled`]) the kernel reports when their first byte was sent and when it was acknowledged.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -54,7 +54,7 @@ impl Timings {
         }
     }
 
-    /// Time from the end of the request head to a moment, microseconds; `None` where one of them was not noted.
+    /// Time from the end of the request head to a moment, microseconds; `None` if one of them was not recorded.
     pub fn since_head(&self, moment_us: u64) -> Option<u64> {
         between(self.head_read_us, moment_us)
     }
@@ -86,7 +86,7 @@ pub struct Sampled {
     pub sent_us: Option<u64>,
     /// Time until it was acknowledged, microseconds.
     pub acked_us: Option<u64>,
-    /// Why it was acknowledged late, or `None` within for in time; nothing where that was not judged.
+    /// The cause of a late acknowledgement; `Some(None)`: it came in time; `None`: that was not determined.
     pub stall: Option<Option<Stall>>,
 }
 

@@ -1,7 +1,7 @@
 //! The steps of an exchange, recorded only for an exchange that carries a [`Trace`].
 //!
-//! No exchange that is served carries one. Where something worth telling happens, [`Exchange::note`](crate::exchange::Exchange::note) looks whether there
-//! is a trace, and what it would say is put together only then.
+//! No exchange that is served carries one. [`Exchange::record_event`](crate::exchange::Exchange::record_event)
+//! checks whether there is a trace before it builds the event.
 
 use std::cell::RefCell;
 
@@ -61,7 +61,7 @@ pub enum Event {
     Wait(u64),
 }
 
-/// Where the directive is that was run.
+/// The location of the directive that was run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum At {
     /// Here.
@@ -89,13 +89,13 @@ impl Trace {
         self.0.borrow_mut().push(Noted { location, event });
     }
 
-    /// Notes something that happened in the location of what was noted last.
+    /// Records an event in the location of the last one.
     pub fn push_here(&self, event: Event) {
         let location = self.0.borrow().last().map_or(0, |noted| noted.location);
         self.push(location, event);
     }
 
-    /// Takes what was noted, in order.
+    /// Takes the recorded events, in order.
     pub fn take(&self) -> Vec<Noted> {
         self.0.take()
     }

@@ -13,7 +13,7 @@ pub enum Browser {
         /// Before version 7, and without the changes of Windows XP SP2 (`SV1`).
         old: bool,
     },
-    /// Opera, also where it says to be another.
+    /// Opera, even if it claims to be another browser.
     Opera,
     /// Firefox and its kin.
     Gecko,

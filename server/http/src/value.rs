@@ -38,7 +38,7 @@ impl Value {
     /// Compiles the text of a directive's argument.
     ///
     /// # Errors
-    /// `invalid variable name`, as nginx says it.
+    /// `invalid variable name`, in nginx's words.
     pub fn compile(
         cx: &mut dyn ConfigContext,
         d: &Directive,
@@ -108,7 +108,7 @@ impl FromArgs for Value {
     }
 }
 
-/// A size with variables; nothing where it is a constant 0.
+/// A size with variables; `None` for a constant 0.
 #[derive(Clone, Debug, Default)]
 pub struct SizeValue(pub Option<Value>);
 

@@ -19,8 +19,8 @@ pub use registry::{Target, VarRegistry};
 pub use server_base::config::VarId;
 use server_base::errlog::{Level, Printable};
 
-/// Computes a variable: appends to the buffer and returns whether the variable has a value at all.
-/// The third argument is what follows the prefix for a prefix variable, else empty.
+/// Computes a variable: appends to the buffer and returns whether the variable has a value at all. The third
+/// argument is the rest of the name after the prefix of a prefix variable, else empty.
 pub type Read = fn(&mut Exchange, &mut Ctx<'_>, &[u8], &mut Vec<u8>) -> bool;
 
 /// Assigns a variable that can be `set`.
@@ -32,13 +32,14 @@ pub struct Variable {
     pub name: &'static str,
     /// How to read it.
     pub read: Read,
-    /// How `set` assigns it, where it may.
+    /// The function that `set` assigns it by, if it may.
     pub write: Option<Write>,
     /// One line of documentation.
     pub doc: &'static str,
 }
 
-/// Makes a table of variables of rows `name: documentation => how to read it`, with `, how set assigns it` where it may.
+/// Makes a table of variables of rows `name: documentation => read function`; `, write function` follows if `set`
+/// may assign it.
 #[macro_export]
 macro_rules! variables {
     ($($name:tt: $doc:literal => $read:expr $(, $write:expr)?;)+) => {
@@ -74,7 +75,7 @@ pub enum Def {
     Slot(usize, bool),
     /// Computed once into a slot.
     Computed(usize, Arc<dyn Compute>),
-    /// A slot (`set`), and what the variable is as long as that is empty, with the suffix of a prefix.
+    /// A slot (`set`), and the variable's own function while the slot is empty, with the suffix of a prefix.
     Default(usize, Read, Box<[u8]>),
 }
 
@@ -94,7 +95,7 @@ impl fmt::Debug for Def {
 #[derive(Debug, Default)]
 pub struct VarTable {
     defs: Vec<(Box<[u8]>, Def)>,
-    /// All variables, for lookup by name while serving; `None` where no directive needs that.
+    /// All variables, for lookup by name while serving; `None` if no directive needs that.
     named: Option<Box<Named>>,
     /// Number of slots of an exchange.
     pub slots: usize,

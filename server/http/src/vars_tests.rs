@@ -11,8 +11,8 @@ use crate::module::Module;
 use crate::testing::{World, get, refused, row};
 use crate::value::Value;
 
-/// `via NAME VALUE` computes a variable from others, once; `ever` each time it is used. `put NAME` is what `set` does to a
-/// name, `quiet NAME` what others do.
+/// `via NAME VALUE` computes a variable from others, once; `ever` each time it is used. `put NAME` assigns a name
+/// as `set` does, `quiet NAME` as other directives do.
 const VARS: Module = Module {
     name: "vars",
     directives: &[&[
@@ -194,7 +194,7 @@ fn reading_what_set_has_not_set_is_worth_a_warning() {
 fn a_variable_is_computed_once_for_a_request_unless_it_is_volatile() {
     assert_eq!(value("$once$once", "via once $count;"), "11");
     assert_eq!(value("$ever$ever", "ever ever $count;"), "12");
-    // What was not found is not looked for again either.
+    // A missing value is not looked up again either.
     let mut none = Fixture::new(
         "$none$none$count",
         "via none ${n}one; via n $count$empty; quiet empty;",

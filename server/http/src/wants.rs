@@ -5,8 +5,8 @@ use crate::timing::ALL;
 /// Which events are wanted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
-    /// Share of the requests whose events are wanted, in hundredths of a percent: [`ALL`], or, where they are wanted for samples
-    /// alone, the largest share that is sampled, so that the clock is not read for the others.
+    /// Share of the requests with events, in hundredths of a percent: [`ALL`], or the largest sampled share if only
+    /// samples need them. So the clock is not read for other requests.
     pub share: u64,
     /// Some responses are sampled ([`crate::timing::Sampled`]).
     pub samples: bool,
@@ -89,7 +89,7 @@ impl Wants {
         self.any
     }
 
-    /// Adds what another module wants.
+    /// Adds the subscriptions of another module.
     pub(crate) fn add(&mut self, other: Self) {
         self.share = self.share.max(other.share);
         self.samples |= other.samples;

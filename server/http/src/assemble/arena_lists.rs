@@ -1,6 +1,6 @@
 //! Short lists of many owners in one buffer.
 //!
-//! A buffer for each of ten thousand levels, freed once the configuration is built, would leave a gap between what stays.
+//! With ten thousand levels, a buffer for each list would fragment the heap, since it is freed after the build.
 
 use std::num::NonZero;
 

@@ -129,7 +129,7 @@ fn location(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Modifier and name, also where they are written together as nginx allows (`=/x`, `~*x`, `@x`).
+/// Modifier and name. nginx also allows them in one word (`=/x`, `~*x`, `@x`).
 fn location_name(d: &Directive) -> Result<(&[u8], &[u8]), ConfError> {
     if d.args.len() == 2 {
         return match d.arg(0) {
@@ -305,7 +305,7 @@ impl ConfigBuilder {
         http.siblings.insert((outer, exact, name.to_vec()))
     }
 
-    /// A server without `listen` listens on port 80, or 8000 where the server may not.
+    /// A server without `listen` listens on port 80, or on 8000 without the right to use port 80.
     fn default_listen(&mut self, server: usize) {
         let http = self.http.as_mut().expect("servers lie inside http");
         // The listens of a server follow each other, and this server is the last so far.

@@ -24,7 +24,7 @@ pub struct LocatedDirective {
     pub args: Vec<String>,
     /// Its words after the name as they may be written.
     pub value: String,
-    /// Where its name begins.
+    /// The position of its name.
     pub at: Pos,
     /// Its place among all directives, in the order in which they were applied.
     order: usize,
@@ -39,7 +39,7 @@ impl LocatedDirective {
     }
 }
 
-/// The words of a directive, in quotes where they were; braces for a block without words.
+/// The words of a directive, with their quotes; braces for a block without words.
 fn value(d: &Directive) -> String {
     if d.args.is_empty() && d.block.is_some() {
         return "{ ... }".to_owned();
@@ -65,7 +65,7 @@ pub enum Level {
 pub struct Setting<'a> {
     /// The directive's row.
     pub row: &'static DirectiveDef<ConfigBuilder>,
-    /// The lines that say it, in order; none where it has its default.
+    /// The lines that set it, in order; empty if it has its default.
     pub lines: Vec<&'a LocatedDirective>,
 }
 
@@ -238,7 +238,7 @@ impl DirectiveLocations {
     }
 }
 
-/// Whether a directive says something about a location that is no step and opens no level.
+/// Whether a directive is a setting of a location: it is no rewrite step and opens no level.
 fn is_setting(row: &'static DirectiveDef<ConfigBuilder>) -> bool {
     let place = Contexts::HTTP_TO_IF | Contexts::LIMIT_EXCEPT;
     let identity = row.contexts == Contexts::SERVER || row.contexts == Contexts::HTTP;

@@ -39,7 +39,7 @@ pub(super) struct HttpDraft {
 pub(super) struct WrittenSettings(ArenaLists<(usize, Option<Arc<dyn AnyConf>>)>);
 
 impl WrittenSettings {
-    /// The settings of one definition that a level writes, empty where nothing was written.
+    /// The settings of one definition at a level; created empty at the first use.
     pub(super) fn get_mut<T: Conf>(&mut self, level: &mut ArenaList) -> &mut T {
         let def = T::def();
         let slot = def.slot();
@@ -51,7 +51,7 @@ impl WrittenSettings {
         typed_mut(conf.expect("settings are taken once all are written"))
     }
 
-    /// Takes what a level wrote, by slot.
+    /// Takes the settings of a level, by slot.
     pub(super) fn take(
         &mut self,
         level: ArenaList,
@@ -67,7 +67,7 @@ pub(super) struct ServerDraft {
     /// Its merged settings in [`HttpDraft::server_layers`].
     pub(super) layer: LayerId,
     pub(super) location: usize,
-    /// Where its block begins.
+    /// The directive of its block.
     pub(super) at: Directive,
     pub(super) tls: Option<Arc<tls::Config>>,
     pub(super) certificates: Option<Arc<dyn DynamicCertificates>>,
@@ -77,7 +77,7 @@ pub(super) struct ServerDraft {
 pub struct LocationDraft {
     /// Name or pattern as written.
     pub name: Vec<u8>,
-    /// Where its block was written.
+    /// The position of its block.
     pub at: Pos,
     /// The matching rule.
     pub kind: LocationKind,

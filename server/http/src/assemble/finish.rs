@@ -35,7 +35,7 @@ impl ConfigBuilder {
         for finish in self.modules.iter().filter_map(|m| m.finish) {
             finish(self)?;
         }
-        // What no variable asks for is not measured or looked up on any connection.
+        // Connections do not measure or look up values that no variable uses.
         let needs_local = self.vars.is_used("server_addr");
         if let Some(error) = self.zones.undeclared() {
             return Err(error);
@@ -132,7 +132,7 @@ impl ConfigBuilder {
         }
     }
 
-    /// The modules whose handlers and stages have something to do under this configuration.
+    /// The modules with active handlers and stages under this configuration.
     fn active_modules(&self) -> Vec<&'static Module> {
         let modules = self.modules.iter().copied();
         let is_active = |m: &&Module| !m.on_demand || self.is_written(m);
@@ -346,7 +346,7 @@ impl LocationDraft {
     }
 }
 
-/// Where request bodies are kept without `client_body_temp_path`, relative to the prefix; a build can set it.
+/// Directory of request bodies without `client_body_temp_path`, relative to the prefix; a build can set it.
 const BODY_TEMP: &str = match option_env!("FIRSTBYTE_BODY_TEMP_PATH") {
     Some(path) => path,
     None => "client_body_temp",

@@ -13,7 +13,7 @@ use crate::module::{Content, Handler, Module};
 use crate::settings_set::Conf;
 use crate::testing::{PROBE, World, get, http_of};
 
-/// A setting where a request is served.
+/// A setting in effect for a request.
 fn limit(world: &mut World, target: &str) -> u64 {
     let x = world.get(target);
     x.route.core_loc().bodies.client_max_body_size.0
@@ -76,7 +76,7 @@ fn servers_do_not_see_each_others_settings() {
     assert_eq!(ask("b"), (1 << 20, b"/x/y".to_vec()));
 }
 
-/// Where the settings of each location are.
+/// The addresses of the settings of each location.
 fn places<T: Conf>(world: &World) -> Vec<*const T> {
     let locations = world.generation.locations.iter();
     locations

@@ -24,14 +24,15 @@ pub(super) struct Layers {
     layers: Vec<Layer>,
     /// By layer, then by slot: the settings that are not common to the depth.
     own: Vec<(usize, usize)>,
-    /// By slot: those of levels inside a layer that write nothing of a definition, where they are not common.
+    /// Settings derived for levels inside a layer that write nothing of a definition, by slot, unless they are
+    /// common.
     derived: ArenaLists<(usize, usize)>,
 }
 
 /// The settings of a level, or of several equal ones.
 struct Layer {
     depth: usize,
-    /// Where those of [`Layers::own`] lie that are its own.
+    /// Its own part of [`Layers::own`].
     own: Range<usize>,
     /// Its part of [`Layers::derived`].
     derived: ArenaList,
@@ -109,7 +110,7 @@ impl Layers {
         id
     }
 
-    /// Whether the layer whose own settings begin at `start`, the last one, has some at a slot.
+    /// Whether the last layer has own settings at a slot; they begin at `start`.
     fn is_own(&self, start: usize, slot: usize) -> bool {
         self.own[start..].iter().any(|(known, _)| *known == slot)
     }
@@ -137,7 +138,7 @@ impl Layers {
         index
     }
 
-    /// Makes what follows for a level that writes nothing of a definition.
+    /// Derives the settings of a level that writes nothing of a definition.
     fn derive(&mut self, slot: usize, outer: usize) -> usize {
         let outer = &self.made[slot][outer];
         let mut conf = outer.create();
@@ -146,8 +147,8 @@ impl Layers {
         self.made[slot].len() - 1
     }
 
-    /// Makes what a level of this depth shares with all that have nothing of their own. Only what is used is made, since
-    /// modules judge all there is.
+    /// Makes the settings that levels of this depth share if they write nothing. Only settings in use are made,
+    /// since modules check all existing ones.
     fn add_common(&mut self, depth: usize, start: usize) {
         if self.common.len() == depth {
             self.common.push(vec![None; self.made.len()]);
@@ -175,7 +176,7 @@ impl Layers {
         }
     }
 
-    /// Where the settings `T` of a level are.
+    /// The index of a level's settings of type `T`.
     pub(super) fn place<T: Conf>(&self, layer: LayerId) -> SettingsIndex {
         let slot = T::def().slot();
         SettingsIndex(slot, self.index(layer, slot))
@@ -217,8 +218,8 @@ impl Layers {
             })
         });
         let common: Vec<_> = common.collect();
-        // By slot and index: how many layers have them. The last one takes them, since to count references where each lies
-        // in memory of its own is dear.
+        // By slot and index: the number of layers that use them. The last layer takes them: reference counts would
+        // touch memory all over the heap.
         let mut users: Vec<Vec<u32>> = self.made.iter().map(|made| vec![0; made.len()]).collect();
         for (slot, at) in &self.own {
             users[*slot][*at] += 1;

@@ -1,6 +1,6 @@
 //! The parameters of `listen`: protocols, the default server, options of the socket.
 //!
-//! Source: nginx documentation, directive `listen`; nginx 1.31.4 for what is ignored on Linux.
+//! Source: nginx documentation, directive `listen`; nginx 1.31.4 for parameters that have no effect on Linux.
 
 use conf::{ConfError, Directive};
 use engines::http::{Protocol, Protocols};
@@ -29,7 +29,7 @@ impl ListenParams {
     /// Parses the arguments of `listen` behind the address; `inet`: the address has a port.
     ///
     /// # Errors
-    /// An unknown parameter, or one whose value is wrong, in nginx's words.
+    /// An unknown parameter or a wrong value, in nginx's words.
     pub(super) fn parse(d: &Directive, inet: bool) -> Result<Self, ConfError> {
         let mut params = Self::default();
         for n in 1..d.args.len() {
@@ -104,7 +104,7 @@ impl ListenParams {
     }
 }
 
-/// A number for the kernel, which counts in `int`; what is more means as much as there can be.
+/// A number for the kernel, which takes an `int`; larger numbers become its maximum.
 fn number(text: &str) -> Option<i32> {
     let number = conf::parse_number(text.as_bytes())?;
     Some(i32::try_from(number).unwrap_or(i32::MAX))

@@ -23,7 +23,7 @@ use crate::settings_set::SettingsDef;
 use crate::vars::VarRegistry;
 use crate::{builtin, conf_core};
 
-/// A loaded configuration: what the supervisor needs, and what the worker serves.
+/// A loaded configuration, for the supervisor and the worker.
 pub struct Cycle {
     /// Directives of the main context and of `events`.
     pub main: MainConf,
@@ -58,7 +58,7 @@ impl Cycle {
         }
     }
 
-    /// Copies the cycle for the supervisor: without texts and without what only serving needs.
+    /// Copies the cycle for the supervisor: without texts and without data of requests.
     #[must_use]
     pub fn for_supervisor(&self) -> Self {
         Self {
@@ -134,7 +134,8 @@ pub fn load(
     build.load().map(|(cycle, _)| cycle)
 }
 
-/// Reads a configuration and judges it as [`load`] does, without making what serves: half of the work, and of the memory.
+/// Reads and checks a configuration as [`load`] does, but builds nothing to serve requests: half of the work and
+/// memory.
 ///
 /// # Errors
 /// See [`load`].
@@ -148,7 +149,7 @@ pub fn check(
     build.load().map(|(cycle, _)| cycle)
 }
 
-/// Loads a configuration and keeps where everything in it was written.
+/// Loads a configuration and keeps the position of each directive.
 ///
 /// # Errors
 /// See [`load`].

@@ -84,7 +84,7 @@ pub struct ConfigBuilder {
     defs: Vec<&'static SettingsDef>,
     http: Option<HttpDraft>,
     finished: Option<(Option<Arc<Http>>, Vec<Listen>)>,
-    /// False where the configuration is only checked: no requests are served by it.
+    /// False if the configuration is only checked and serves no requests.
     makes_http: bool,
     /// The shared zones that directives name.
     zones: Zones,
@@ -99,7 +99,7 @@ pub struct ConfigBuilder {
     pub background_fetches: Vec<Arc<dyn BackgroundFetch>>,
     /// The experiments, complete when modules are finished.
     pub experiments: Vec<Experiment>,
-    /// Servers whose responses have fields for scripts, complete when modules are finished.
+    /// Servers that send timing fields for scripts; complete once modules are finished.
     pub resource_timing: HashMap<usize, ResourceTiming>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
@@ -108,7 +108,7 @@ pub struct ConfigBuilder {
     reads_bodies: bool,
     /// The names of all directives that are written.
     named: HashSet<&'static str>,
-    /// Where the directive that is being applied was written.
+    /// The position of the directive that is being applied.
     applying: Pos,
     written: Option<DirectiveLocations>,
 }
@@ -338,7 +338,7 @@ impl ConfigBuilder {
         http.servers[server].tls = Some(config);
     }
 
-    /// Sets what loads a server's certificates for each handshake; for modules' `finish`.
+    /// Sets the loader of a server's certificates for each handshake; called by `finish` of modules.
     pub fn set_dynamic_certificates(&mut self, server: usize, late: Arc<dyn DynamicCertificates>) {
         let http = self.http.as_mut();
         let http = http.expect("modules are finished inside http");

@@ -15,7 +15,7 @@ use crate::wants::Wants;
 pub struct Module {
     /// Name, as in `--without-http_NAME_module`.
     pub name: &'static str,
-    /// Names of loadable modules of nginx that do what this one does, as in `ngx_http_NAME_module.so`.
+    /// Loadable modules of nginx with the same function, as in `ngx_http_NAME_module.so`.
     pub replaces: &'static [&'static str],
     /// Its directives.
     pub directives: &'static [&'static [DirectiveDef<ConfigBuilder>]],
@@ -31,7 +31,7 @@ pub struct Module {
     pub header_stage: Option<HeaderStage>,
     /// Its header stage is run for subrequests, too: it is about the body, not about the head that the client gets.
     pub stage_of_subrequests: bool,
-    /// Handlers and header stage do nothing unless one of its directives is written; where none is, they are left out.
+    /// Handlers and header stage do nothing unless one of its directives is written; otherwise they are left out.
     pub on_demand: bool,
     /// Returns the events that the module subscribes to. The argument is true if one of its directives or variables is in
     /// use.
@@ -70,7 +70,8 @@ pub enum Inherit {
     Around,
     /// As `Around`, but a level that has the other one has its own of both.
     With(&'static str),
-    /// As `Around`, unless the directive named says `merge` (then both levels') or `off` (then only the inner one's).
+    /// As `Around`, unless the named directive is `merge` (both levels apply) or `off` (only the inner one
+    /// applies).
     As(&'static str),
     /// Only `if` and `limit_except` blocks have that of the location around them.
     Blocks,

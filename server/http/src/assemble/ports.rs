@@ -24,7 +24,7 @@ pub struct ListenDraft {
     pub addr: ListenAddr,
     /// The server it was written in.
     pub server: usize,
-    /// Socket options, where any was written.
+    /// Socket options, if any was written.
     pub options: Option<SocketOptions>,
     /// A socket of its own was asked for.
     pub bind: bool,
@@ -36,7 +36,7 @@ pub struct ListenDraft {
     pub protocols: Protocols,
     /// `ssl`.
     pub ssl: bool,
-    /// Where the directive begins, and its address for messages; `None` for the listen that a server without one gets.
+    /// The position of the directive, and its address for messages; `None` for the default listen of a server.
     pub at: Option<(Pos, WordSpan)>,
 }
 
@@ -133,7 +133,7 @@ impl Listens {
         &self.all
     }
 
-    /// Adds what a server without `listen` gets.
+    /// Adds a listen.
     pub(super) fn push(&mut self, new: ListenDraft) {
         let known = self.known.entry(new.addr.clone()).or_default();
         known.server = Some(new.server);
@@ -177,7 +177,7 @@ pub(super) fn by_address(listens: &[ListenDraft]) -> Vec<Vec<&ListenDraft>> {
 /// Makes sockets of the listens; names that two servers of one address share become warnings.
 ///
 /// # Errors
-/// A name that is no name, where there is a choice of servers.
+/// An invalid name, if an address has several servers.
 pub(super) fn ports(
     listens: &[ListenDraft],
     servers: &[Server],

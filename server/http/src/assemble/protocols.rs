@@ -29,9 +29,9 @@ struct AddrProtocols {
 }
 
 impl Protocols {
-    /// Adds what a server says of an address; true if nginx warns that it contradicts another one.
+    /// Adds the parameters of one server's `listen` for an address; true if nginx warns of a contradiction.
     ///
-    /// A server may leave out what the one with the socket options says, and only that.
+    /// A server may leave out parameters of the `listen` with socket options, and only those.
     pub(super) fn add(&mut self, listen: &ListenDraft) -> bool {
         let bits = u16::from(listen.proxy_protocol)
             | u16::from(listen.ssl) << 1

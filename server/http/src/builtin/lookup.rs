@@ -1,4 +1,4 @@
-//! Where values of prefix variables are found: arguments, cookies, fields of request and response, credentials.
+//! Values of prefix variables: arguments, cookies, fields of request and response, credentials.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -102,7 +102,7 @@ pub(crate) fn join<'a>(
     true
 }
 
-/// Response fields, those that the engine frames included; before the head is made, what is known of it so far.
+/// Response fields, including those framed by the engine; before the head is made, the fields so far.
 pub(super) fn sent_field(x: &Exchange, name: &[u8], out: &mut Out) -> bool {
     let undecided = x.response.head.status == 0;
     match name {

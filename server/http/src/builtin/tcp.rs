@@ -1,7 +1,7 @@
-//! Variables that show what the kernel knows of the connection.
+//! Variables with the kernel's statistics of the connection.
 //!
-//! `$tcpinfo_rtt`, `$tcpinfo_rttvar`, `$tcpinfo_snd_cwnd` and `$tcpinfo_rcv_space` are nginx's; the others are ours. They
-//! have no value on a UNIX-domain socket.
+//! `$tcpinfo_rtt`, `$tcpinfo_rttvar`, `$tcpinfo_snd_cwnd` and `$tcpinfo_rcv_space` are nginx's; the others are
+//! ours. They have no value on a UNIX-domain socket.
 //!
 //! Source: nginx documentation, `ngx_http_core_module`, "Embedded Variables"; tcp(7).
 

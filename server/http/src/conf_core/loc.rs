@@ -84,7 +84,7 @@ impl FromArgs for ServerTokens {
 pub struct KeepaliveTimeout {
     /// Time that an idle connection is kept, milliseconds; 0 closes after each response.
     pub idle_ms: u64,
-    /// Seconds of the field `Keep-Alive: timeout=`, where it is sent.
+    /// Seconds of the field `Keep-Alive: timeout=`, if it is sent.
     pub header_s: Option<u64>,
 }
 
@@ -113,11 +113,11 @@ pub struct ErrorPage {
     pub status: u16,
     /// Status to answer with: `None` keeps it, `Some(0)` takes that of the page.
     pub overwrite: Option<u16>,
-    /// Where to go.
+    /// The URI or the URL of the page.
     pub uri: Value,
     /// Arguments of a constant URI.
     pub args: Vec<u8>,
-    /// Where it was written.
+    /// The position of the directive.
     pub at: Pos,
 }
 
@@ -269,7 +269,7 @@ settings! {
 pub struct Root {
     /// The directory.
     pub path: Value,
-    /// Of `alias`: what of the URI the directory stands for.
+    /// The part of the URI that `alias` replaces.
     pub alias: Option<Alias>,
 }
 

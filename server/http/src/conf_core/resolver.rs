@@ -1,6 +1,6 @@
-//! `resolver` and `resolver_timeout`: the servers that are asked for names at run time.
+//! `resolver` and `resolver_timeout`: the name servers for lookups at run time.
 //!
-//! Absent: what asks, which is what fetches OCSP responses (`background_fetch`).
+//! Absent: the lookups themselves, and the requests for OCSP responses that use them (`background_fetch`).
 //!
 //! Source: nginx documentation, `ngx_http_core_module`.
 
@@ -20,7 +20,7 @@ settings! {
         timeout "resolver_timeout": Millis = Millis(30_000), "30s", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
-        /// `resolver`, where there is one.
+        /// `resolver`, if there is one.
         servers: Option<Arc<NameServers>> = inherited
     }
 }

@@ -31,7 +31,7 @@ settings! {
     extra {
         /// The names; the first is `$server_name`.
         names: Vec<ServerName>,
-        /// `$server_name`: the first name, where it is one.
+        /// `$server_name`: the first name; empty if that is a regular expression.
         name: Vec<u8>
     }
     merge merge_names;

@@ -1,7 +1,7 @@
-//! Arrivals while a response is on its way: wakes, and more of the request body.
+//! Arrivals while a response is being sent: wakes, and more of the request body.
 //!
-//! A body that is only pulled would never be read ahead of a slow client, and a request body that is passed on goes on
-//! whether or not anything can leave. So a handler that asks a server gets a callback for arrivals, also while the
+//! A body that is only pulled would never be read ahead of a slow client. A request body must be passed on even if
+//! the client reads nothing. So a handler with an upstream request gets a callback for arrivals, even while the
 //! client's queue is full.
 
 use super::{Ctx, Exchange, State};
@@ -10,8 +10,8 @@ use super::{Ctx, Exchange, State};
 pub type OnArrival = fn(&mut Exchange, &mut Ctx<'_>);
 
 impl Exchange {
-    /// Notifies the exchange, and the subrequests whose bodies are to join its own, that something may have arrived.
-    /// An exchange that waits in a phase is run again instead.
+    /// Notifies the exchange, and the subrequests of its body, that something may have arrived. An exchange that
+    /// waits in a phase is run again instead.
     pub fn arrived(&mut self, cx: &mut Ctx<'_>) {
         if self.progress.state != State::Responding {
             return;

@@ -16,7 +16,7 @@ part! {
         pub chunks: VecDeque<Chunk> => clear,
         /// The source of the chunks behind them, if there is one.
         pub source: Option<Box<dyn BodySource>>,
-        /// Callback for arrivals while the response is on its way; set where a server is asked.
+        /// Callback for arrivals while the response is being sent; set while an upstream request is in progress.
         pub on_arrival: Option<OnArrival>,
         /// The source has given something that stages may still hold.
         pub(crate) unflushed: bool,
@@ -46,7 +46,7 @@ pub trait BodyStage {
         Ok(())
     }
 
-    /// The body has ended: what is left is put out here or by [`BodyStage::resume`].
+    /// The body has ended: held bytes are put out here or by [`BodyStage::resume`].
     ///
     /// # Errors
     /// See [`BodyStage::chunk`].
@@ -58,7 +58,7 @@ pub trait BodyStage {
         None
     }
 
-    /// Goes on with what it was given last; false when nothing is left of that. Asked before it is given more.
+    /// Continues with its last input; false if all of it is done. Called before the stage gets more input.
     ///
     /// # Errors
     /// See [`BodyStage::chunk`].
@@ -66,8 +66,8 @@ pub trait BodyStage {
         Ok(false)
     }
 
-    /// Does work that needs the stage's exchange, or asks for subrequests ([`Exchange::join_subrequests`]). Called
-    /// after each call of the others, until it is idle.
+    /// Does work that needs the stage's exchange, or requests subrequests ([`Exchange::join_subrequests`]). Called
+    /// after each of the other methods, until it returns idle.
     ///
     /// # Errors
     /// See [`BodyStage::chunk`].
@@ -83,7 +83,7 @@ pub trait BodyStage {
 
 /// The result of [`BodyStage::act`].
 pub enum StageStatus {
-    /// Nothing is left to be done with what it was given.
+    /// Its input is done.
     Idle,
     /// Some of it; it is to be asked again.
     Again,
@@ -100,14 +100,14 @@ pub struct Broken(pub &'static str);
 pub enum Pulled {
     /// A piece of the body.
     Chunk(Chunk),
-    /// Nothing before `progress.pull_wait` ends: what comes next is made elsewhere, waits in a subrequest, or is held
-    /// back by the rate.
+    /// Nothing before `progress.pull_wait` ends: the next piece comes from elsewhere, waits in a subrequest, or is
+    /// delayed by the rate limit.
     Pending,
     /// Nothing in this pass over the connection, in which stages have been given enough: the next turn goes on.
     BudgetSpent,
     /// The body has ended.
     End,
-    /// The body breaks off here: what was promised cannot be kept, so the connection must close.
+    /// The body ends before its announced end, so the connection must close.
     Broken,
 }
 

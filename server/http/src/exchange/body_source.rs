@@ -13,13 +13,14 @@ pub trait BodySource {
 /// The result of reading a [`BodySource`].
 #[derive(Debug)]
 pub enum BodyRead {
-    /// A piece of the body. All before a pause leaves at once; [`Chunk::Flush`] forces that where there is no pause.
+    /// A piece of the body. All pieces before a pause are sent at once; [`Chunk::Flush`] forces that without a
+    /// pause.
     Chunk(Chunk),
     /// Nothing before this wait ends.
     Pending(Wait),
     /// The body has ended.
     End,
-    /// It cannot be given to its end: the response breaks off behind what came before.
+    /// The source failed: the response breaks off after the earlier pieces.
     Broken,
 }
 

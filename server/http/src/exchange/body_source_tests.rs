@@ -1,4 +1,4 @@
-//! Sources that pause and sources that break, and what the stages behind them let go.
+//! Sources that pause and sources that break, and the output of the stages behind them.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -7,7 +7,7 @@ use server_base::memory;
 use super::{Ctx, Exchange, State, Wait};
 use crate::experiments::{ArmId, Assigned};
 
-/// Something taken for an exchange that is given back when its response has left, where the log is written later, too.
+/// A resource of an exchange that is released once its response was sent, even if the log is written later.
 pub struct DropGuard {
     _held: Box<dyn Any>,
 }
@@ -26,17 +26,17 @@ impl DropGuard {
 pub struct Extensions(Vec<Box<dyn Any>>);
 
 impl Extensions {
-    /// The value of a type, the first where there are several.
+    /// The value of a type; of several, the first.
     pub fn get<T: Any>(&self) -> Option<&T> {
         self.0.iter().find_map(|guard| guard.downcast_ref())
     }
 
-    /// The mutable value of a type, the first where there are several.
+    /// The mutable value of a type; of several, the first.
     pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
         self.0.iter_mut().find_map(|guard| guard.downcast_mut())
     }
 
-    /// Takes the value of a type out, the first where there are several.
+    /// Takes the value of a type out; of several, the first.
     pub fn take<T: Any>(&mut self) -> Option<T> {
         let at = self.0.iter().position(|guard| guard.is::<T>())?;
         self.0.remove(at).downcast().ok().map(|guard| *guard)

@@ -54,7 +54,7 @@ impl Exchange {
         });
     }
 
-    /// Notes what happens, for an exchange that is being explained.
+    /// Records an event of an exchange that is being explained.
     #[inline(always)] // A branch for each note, where most exchanges have none.
     pub fn record_event(&self, event: impl FnOnce() -> Event) {
         if let Some(trace) = &self.trace {
@@ -68,7 +68,7 @@ impl Exchange {
         errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))
     }
 
-    /// Writes a debugging message. Called by `debug_http!`, which asks first whether anybody wants any.
+    /// Writes a debugging message. Called by `debug_http!`, which checks the log level first.
     #[cold]
     pub fn debug(&self, topics: Topics, text: fmt::Arguments<'_>) {
         let log = self.route.core_loc().log();
@@ -125,7 +125,7 @@ impl Exchange {
         }
     }
 
-    /// The length of the request body; as in nginx -1 where there is none, or where only its end determines it.
+    /// The length of the request body; as in nginx -1 if there is none, or if its length was not announced.
     pub(crate) fn shown_length(&self) -> i128 {
         match self.head.body {
             BodyLength::Length(n) => i128::from(n),
@@ -145,7 +145,7 @@ impl Exchange {
     }
 }
 
-/// Logs a debugging message about an exchange; its arguments are looked at only where somebody wants it.
+/// Logs a debugging message about an exchange; its arguments are evaluated only if the log has debugging messages.
 #[macro_export]
 macro_rules! debug_http {
     ($x:expr, $($text:tt)+) => {

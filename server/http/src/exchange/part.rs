@@ -1,9 +1,9 @@
 //! Parts of an exchange: structs whose memory is used for one request after another.
 
-/// Defines a part, with `empty` and `reset`. The line of a field says what the next request finds in it: the default value
-/// of its type, or the value behind `=`. Otherwise `=> clear` empties a buffer, which keeps its capacity, `=> reset` resets a
-/// part of its own, and `=> keep` leaves what is there. `=> rare` is for what few requests have: the field is looked at
-/// first, which is cheaper than dropping nothing.
+/// Defines a part, with `empty` and `reset`. The line of a field sets its value for the next request: the default
+/// value of its type, or the value behind `=`. Otherwise `=> clear` empties a buffer, which keeps its capacity, `=>
+/// reset` resets a part of its own, and `=> keep` keeps the old value. `=> rare` is for fields that few requests
+/// set: it is checked before it is dropped, which is cheaper than dropping nothing.
 macro_rules! part {
     (@empty $type:ty => reset) => { <$type>::empty() };
     (@empty $type:ty $(=> $reset:ident)?) => { Default::default() };

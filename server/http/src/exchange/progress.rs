@@ -52,7 +52,7 @@ part! {
 part! {
     /// The received request body, and the number of bytes.
     pub struct RequestInput() {
-        /// The received part of the request body, where there is one and the response is not decided yet.
+        /// The received part of the request body, until the response is decided; `None` without a body.
         pub(crate) body: Option<Box<RequestBody>>,
         /// The body was found too large: it is dropped, whatever the location of the error page allows.
         pub too_large: bool,

@@ -18,17 +18,17 @@ part! {
         pub content_type: ContentType => clear,
         /// Charset of the content: that of the content type, or the one that is added to it.
         pub charset: Vec<u8> => clear,
-        /// Length of the body in bytes, where it is known.
+        /// Length of the body in bytes, if it is known.
         pub content_length: Option<u64>,
         /// Modification time of the content, seconds since 1970.
         pub last_modified: Option<i64>,
-        /// That time as text, where a server behind has said it so.
+        /// That time as text, as a server behind this one sent it.
         pub last_modified_text: Option<Rc<[u8]>>,
         /// `ETag`.
         pub etag: Option<SharedBytes>,
         /// `Location`.
         pub location: Vec<u8> => clear,
-        /// The file whose bytes, from the first to the last, are the body as the content handler made it.
+        /// The file with exactly the bytes of the body that the content handler made.
         pub source: Option<Rc<Opened>>,
         /// Whether range requests may be served from it.
         pub allow_ranges: bool,

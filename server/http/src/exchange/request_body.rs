@@ -97,7 +97,7 @@ impl Reader {
 }
 
 impl RequestBody {
-    /// Holds a piece until somebody asks.
+    /// Holds a piece until the handler takes it.
     pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
         self.held_bytes += bytes.len() as u64;
         // Small pieces are joined, since each costs an allocation.

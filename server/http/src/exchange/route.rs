@@ -31,8 +31,9 @@ part! {
     }
 }
 
-// Settings are read here while other parts of the exchange change. Who gives the whole exchange away meanwhile holds the
-// configuration (`Rc::clone(&x.route.http)`) and reads them with [`Exchange::loc`](super::Exchange::loc) and its like.
+// These functions read settings while other parts of the exchange change. Code that passes the whole exchange on
+// holds the configuration (`Rc::clone(&x.route.http)`) and reads them with [`Exchange::loc`](super::Exchange::loc)
+// and its like.
 impl RequestRoute {
     /// The server's settings of one module.
     pub fn srv<T: Conf>(&self) -> &T {

@@ -1,9 +1,9 @@
-//! Subrequests: requests that an exchange makes of its own server, whose answers become part of its own.
+//! Subrequests: requests of an exchange to its own server. Their responses become part of its own.
 //!
-//! A subrequest is an exchange of its own, with method GET, that begins where rewriting of the server begins and skips
-//! the access phase, as in nginx. It has the head, the variables and the extensions of the client's request: they are
-//! lent to it while it works ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays nothing
-//! for them. Its head is never sent. [`Subrequest`] has the place of its body. `response_body` runs them.
+//! A subrequest is an exchange of its own with method GET. It begins at the rewrite phase of the server and skips
+//! the access phase, as in nginx. It has the head, the variables and the extensions of the client's request: they
+//! are swapped in while it runs ([`Exchange::with_parent_state`]), so that an exchange without subrequests pays
+//! nothing for them. Its head is never sent. [`Subrequest`] has the place of its body. `response_body` runs them.
 //!
 //! Absent: methods other than GET, subrequests without a waiting parent (`mirror`).
 //!
@@ -30,9 +30,9 @@ pub struct SubrequestState {
     pub(crate) begun: u32,
     /// The charset of the response to the client, empty while it is not known.
     charset: Vec<u8>,
-    /// Number of the last body stages that come after the place where bodies of subrequests join.
+    /// Number of the last body stages that come after the place at which bodies of subrequests join.
     pub(crate) outer: usize,
-    /// The place where they join, if any may.
+    /// The queue at that place, if subrequests may join.
     pub(crate) queue: Option<Box<SubrequestQueue>>,
     /// The subrequest that a phase waits for.
     pub(crate) awaited: Option<Box<Exchange>>,
@@ -99,7 +99,7 @@ impl Subrequest {
     /// A subrequest of `x`, not begun yet.
     ///
     /// # Errors
-    /// There are too many, or they lie too deep; the log says so.
+    /// There are too many, or they are nested too deep; the error is logged.
     pub fn open(x: &mut Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Self, TooMany> {
         Ok(Self {
             exchange: open(x, cx, uri, args)?,
@@ -110,8 +110,8 @@ impl Subrequest {
         })
     }
 
-    /// With what takes the place of an empty body, or of an error's, and its media type. It is a body like any other:
-    /// the stages of the place that the subrequest came to see it.
+    /// Sets a replacement for an empty body or an error's body, with its media type. It passes through the same
+    /// stages as any body of a subrequest.
     #[must_use]
     pub fn or_else(mut self, stub: Vec<u8>, content_type: Vec<u8>) -> Self {
         self.stub = Some((stub, content_type));
@@ -182,7 +182,7 @@ impl Exchange {
         self.swap_shared(child);
         // One connection has one action, as in nginx: that of the subrequest stays when it has ended.
         self.progress.action = child.progress.action;
-        // What it computes for this request decides on this request.
+        // A failed match in a subrequest also fails this request.
         if child.vars.failed_match == FailedMatch::New
             && self.vars.failed_match == FailedMatch::None
         {

@@ -7,17 +7,17 @@ use engines::http::Chunk;
 use super::subrequest::Subrequest;
 use super::{BodyStage, Broken, Ctx, Exchange, Wait};
 
-/// The queue and what it is fed from.
+/// The queue of bodies and its sources.
 #[derive(Default)]
 pub(crate) struct SubrequestQueue {
-    /// URIs of subrequests whose bodies come before the exchange's own, and after it.
+    /// URIs of subrequests with bodies before and after the exchange's own.
     pub(crate) before: Option<Vec<u8>>,
     pub(crate) after: Option<Vec<u8>>,
     pub(crate) pieces: VecDeque<Piece>,
     /// Bytes in memory and subrequests in the queue.
     pub(crate) ahead_bytes: u64,
     pub(crate) ahead_requests: usize,
-    /// The subrequest whose body is held in memory, and what has come of it.
+    /// The subrequest with a body that is held in memory, and the bytes so far.
     pub(crate) held: Option<Box<(Subrequest, Vec<u8>)>>,
     /// The last stage before the queue waits for the end of a subrequest in the queue.
     pub(crate) waited: bool,
@@ -27,7 +27,7 @@ pub(crate) struct SubrequestQueue {
     pub(crate) own_wait: Option<Wait>,
     /// The output so far has been flushed.
     pub(crate) flushed: bool,
-    /// The exchange's own body is broken behind what is in the queue.
+    /// The exchange's own body breaks off after the pieces of the queue.
     pub(crate) broken: Option<Broken>,
 }
 
@@ -49,7 +49,7 @@ impl Exchange {
         queue.after = after;
     }
 
-    /// Adds a body stage that is about what the client gets, bodies of subrequests included.
+    /// Adds a body stage for the whole response, bodies of subrequests included.
     pub fn push_outer_stage(&mut self, stage: Box<dyn BodyStage>) {
         self.subrequests.outer += 1;
         self.body.stages.push(stage);
@@ -76,7 +76,7 @@ impl Exchange {
         self.subrequests.queue = Some(queue);
     }
 
-    /// Takes back what came out of the queue.
+    /// Puts a piece back that was taken from the queue.
     pub(crate) fn put_back_queued(&mut self, chunk: Chunk) {
         if let Some(queue) = &mut self.subrequests.queue {
             queue.ahead_bytes += chunk.bytes().len() as u64;

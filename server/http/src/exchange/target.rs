@@ -14,7 +14,7 @@ part! {
         pub host: Vec<u8> => clear,
         /// The host that was read last in this memory.
         pub(crate) host_cache: HostCache => keep,
-        /// Port in the request's host, where there was one.
+        /// Port in the request's host, if there was one.
         pub host_port: Option<u16>,
         /// `$uri`: normalised, then rewritten.
         pub uri: Vec<u8> => clear,
@@ -53,7 +53,8 @@ impl RequestTarget {
         }
     }
 
-    /// Replaces the URI and its extension: what comes after the last dot of its last segment, unless that begins with the dot.
+    /// Replaces the URI and its extension: the text after the last dot of the last segment, unless the segment
+    /// begins with it.
     pub fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();
         self.uri.extend_from_slice(uri);

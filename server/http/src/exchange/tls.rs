@@ -21,7 +21,7 @@ pub struct Tls {
     pub verified: Verified,
     /// The request came before the handshake was over: `$ssl_early_data`. The driver keeps it.
     pub early_data: Cell<bool>,
-    /// Time from its ClientHello to its Finished, microseconds, where that was noted.
+    /// Time from its ClientHello to its Finished, microseconds, if it was measured.
     pub handshake_us: Option<u64>,
     /// The number of a generation and the server the name means in it.
     server: Cell<(u64, Option<usize>)>,
@@ -40,7 +40,7 @@ impl Tls {
         }
     }
 
-    /// A connection of which only the name that its client asks for is known.
+    /// A connection with only the server name of its handshake.
     pub fn with_server_name(config: Arc<Config>, server_name: Option<Vec<u8>>) -> Self {
         let info = Info {
             server_name,

@@ -88,8 +88,8 @@ impl Attempt {
 }
 
 impl Upstream {
-    /// Empties it for another exchange. An attempt that is not over is given up; the memory of the others goes back to
-    /// where it came from.
+    /// Empties it for another exchange. An unfinished attempt is given up; the memory of the others returns to the
+    /// connector.
     pub fn recycle(&mut self, connector: &mut dyn Connector) {
         if let Some(pass) = self.pass.take() {
             pass.end();
@@ -198,7 +198,7 @@ impl Upstream {
         matches!(self.entries.last(), Some(Entry::Attempt(attempt)) if attempt.status == status)
     }
 
-    /// The server that was chosen last and what it is asked for, as a URL.
+    /// The URL of the request to the server of the last attempt.
     pub fn url(&self) -> Option<Vec<u8>> {
         let server = self.server.as_ref()?;
         let separator: &[u8] = if server.is_unix { b":" } else { b"" };

@@ -19,7 +19,7 @@ part! {
         pub(super) known: Vec<bool> => clear,
         /// `$request_id`, once it was asked for.
         pub request_id: Option<[u8; 16]>,
-        /// Number of computed variables whose evaluation is nested now.
+        /// Current depth of nested evaluations of variables.
         pub depth: u8,
     }
 }

@@ -68,7 +68,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.progress.enter(Phase::PostAccess);
 }
 
-/// Refuses what no handler allowed.
+/// Refuses the request unless a handler allowed it.
 #[inline(always)] // See `phase`.
 pub(super) fn decide(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let code = x.progress.access_code;

@@ -1,8 +1,8 @@
-//! Whether a client may do at another URI what its request asks for at its own: the destination of WebDAV's COPY and MOVE.
+//! Access check for another URI than that of the request: the destination of WebDAV's COPY and MOVE.
 //!
-//! The phases from rewriting to access run for that URI, in an exchange of its own that is never answered. Whatever would be
-//! an answer, or would have to wait for one (a subrequest, a delay), is a refusal. Limits are not asked: the request has
-//! been counted.
+//! The phases from rewriting to access run for that URI, in an exchange of its own that is never answered. It is
+//! refused if a phase would answer, or would have to wait (for a subrequest or a delay). Limits do not apply: the
+//! request was counted.
 
 use std::rc::Rc;
 

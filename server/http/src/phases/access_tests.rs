@@ -9,7 +9,7 @@ use crate::testing::{Ran, Reaction, START_MS, World, get};
 
 /// A request on which the two access handlers decide like this.
 fn ask(world: &mut World, first: Outcome, second: Outcome) -> Ran {
-    // Reactions are plain functions: what they decide comes with the exchange.
+    // Reactions are plain functions: their decisions are in the extensions of the exchange.
     let mut x = world.exchange(&get("/say/in"));
     x.extensions.push([first, second]);
     world.begin(
@@ -78,7 +78,7 @@ fn satisfy_any_lets_in_whom_one_allows() {
     );
 }
 
-/// A password may still be given where an address was refused, so the client is asked for it.
+/// A password may still be given after an address was refused, so the client is asked for it.
 #[test]
 fn of_two_refusals_401_is_told() {
     let mut world = World::new("satisfy any;");

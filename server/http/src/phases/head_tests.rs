@@ -23,7 +23,7 @@ fn the_connection_is_kept_as_version_and_fields_say() {
     }
 }
 
-/// Independent of what the engine made of the head.
+/// Regardless of the engine's own decision about the head.
 #[test]
 fn http_1_0_is_kept_only_on_request() {
     let mut world = World::new("");
@@ -159,7 +159,7 @@ fn a_head_that_breaks_the_protocol_is_answered_and_nothing_after_it() {
     }
 }
 
-/// The server that the request names has the page, where the line could be read.
+/// The page is that of the server in the request, if the line could be read.
 #[test]
 fn a_refused_head_has_the_error_page_of_the_server_it_names() {
     let mut world = World::http(

@@ -1,4 +1,4 @@
-//! Internal redirections: what they change, what they keep, and where they end.
+//! Internal redirections: changed state, kept state, and their end.
 
 use engines::http::Chunk;
 

@@ -15,7 +15,7 @@ use crate::exchange::{CollectOptions, Ctx, Exchange, State, Wait};
 pub enum Collected {
     /// It is there whole.
     Done,
-    /// It is still coming: the handler says `Wait`, and is run again.
+    /// It is still coming: the handler returns `Wait`, and is run again.
     Wait,
     /// It cannot be had: the handler answers with this status.
     Status(u16),
@@ -53,7 +53,7 @@ pub fn collect(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) -> Col
     Collected::Wait
 }
 
-/// Begins to take the body, with what has come before anybody asked, and with what another location has passed on of it.
+/// Begins to take the body, with the bytes that came before, and with those that another location has passed on.
 fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     debug_http!(x, "http read client request body");
     let loc = x.route.core_loc();
@@ -69,7 +69,8 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     let mut reader = Reader {
         plan: *plan,
         memory: Vec::new(),
-        // A body that is a little longer than the buffer is worth no file; as in nginx not where streams come in frames.
+        // A body that is a little longer than the buffer is worth no file; as in nginx not if streams come in
+        // frames.
         memory_limit: match x.head.body {
             BodyLength::Length(n)
                 if n < buffer + buffer / 4 && x.head.version <= Version::Http11 =>
@@ -159,7 +160,7 @@ impl Reader {
         self.end.get_or_insert(Ok(()));
     }
 
-    /// Moves what is in memory to the file, and a piece behind it.
+    /// Moves the part in memory to the file, and a piece behind it.
     fn write_out(
         &mut self,
         x: &mut Exchange,

@@ -1,4 +1,4 @@
-//! A body read whole: where it lies, how much of it may come and how long that may take.
+//! A body read whole: in memory or in a file, and its limits of size and time.
 
 use std::os::unix::fs::FileExt;
 
@@ -10,7 +10,7 @@ use super::{CollectOptions, Collected, InFile, collect};
 use crate::exchange::{Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
 
-/// A request whose handler asks for the body, and again whenever it is run.
+/// A request with a handler that collects the body each time it is run.
 struct Reading {
     world: World,
     x: Exchange,

@@ -1,4 +1,4 @@
-//! Body bytes that arrive before a handler asks for them, and the flow control that the driver sees.
+//! Body bytes that arrive before a handler takes them, and the flow control for the driver.
 
 use engines::http::Version;
 
@@ -9,7 +9,7 @@ use crate::testing::{START_MS, World};
 
 const CHUNKED: &str = "POST /a HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
 
-/// An exchange whose handler has not asked yet.
+/// An exchange before its handler collects the body.
 fn exchange(world: &World) -> Exchange {
     world.exchange(CHUNKED)
 }
@@ -18,7 +18,7 @@ fn deliver(world: &mut World, x: &mut Exchange, bytes: &[u8]) {
     x.deliver_body(bytes.to_vec(), &mut world.cx());
 }
 
-/// The handler asks.
+/// The handler collects the body.
 fn ask(world: &mut World, x: &mut Exchange) -> Collected {
     let plan = CollectOptions::of(x.core_loc(&world.generation.http.clone()));
     collect(x, &mut world.cx(), &plan)

@@ -8,9 +8,9 @@
 //!           stream::take                  the next piece of it, or of a tunnel
 //! ```
 //!
-//! Nothing asks for a body but the handler that needs it; until one does, what comes is held, up to what the peer may send
-//! unasked. Once a response has been decided nothing is delivered any more, unless a handler passes the body on: then both
-//! go on at the same time ([`OnArrival`](crate::exchange::OnArrival)).
+//! Only a handler that needs the body takes it. Until then received bytes are held, up to the window of the peer.
+//! Once a response has been decided nothing is delivered any more, unless a handler passes the body on: then
+//! request and response body are sent at the same time ([`OnArrival`](crate::exchange::OnArrival)).
 //!
 //! Source: nginx documentation, directives `client_body_*`, `client_max_body_size`.
 
@@ -143,7 +143,7 @@ impl Exchange {
         unwanted
     }
 
-    /// The whole body, where it was collected and lies in memory, or was passed on and fits into a buffer.
+    /// The whole body, if it was collected in memory, or was passed on and fits into a buffer.
     pub fn body_bytes(&self) -> Option<&[u8]> {
         let request_body = self.input.body.as_ref()?;
         if let Some(stream) = &request_body.stream {
@@ -153,7 +153,7 @@ impl Exchange {
         request_body.reader.as_ref()?.whole_in_memory()
     }
 
-    /// The file with the body, where it was collected and lies in one.
+    /// The file with the body, if it was collected in one.
     pub fn body_file(&self) -> Option<&TempFile> {
         self.input.body.as_ref()?.reader.as_ref()?.file.as_ref()
     }
@@ -163,7 +163,7 @@ impl Exchange {
         self.input.body.as_mut()?.reader.as_mut()?.file.as_mut()
     }
 
-    /// The length of the body, where reading has determined it.
+    /// The length of the body, once all of it was read.
     pub fn body_size(&self) -> Option<u64> {
         let request_body = self.input.body.as_ref()?;
         request_body.ended.then_some(request_body.received)

@@ -1,14 +1,14 @@
-//! The body of a request piece by piece, for a handler that passes it on while it still comes; or what a client sends through
-//! a tunnel.
+//! The body of a request piece by piece, for a handler that passes it on while it is received; or the bytes that a
+//! client sends through a tunnel.
 //!
 //! ```text
 //! take -> Chunk     a piece, in memory
 //!         Later     nothing now: the handler is run again, or called back, when more arrives
 //!         End       all has been taken; of a tunnel, the client has ended its side
-//!         Failed    it cannot be had: the status to answer with, where there is no answer yet
+//!         Failed    it cannot be had: the status to answer with, if there is no answer yet
 //! ```
 //!
-//! Untaken pieces are held, and the client is not read while [`HELD_BYTES`](super::HELD_BYTES) are. The times of
+//! Untaken pieces are held. While [`HELD_BYTES`](super::HELD_BYTES) are held, the client is not read. The times of
 //! `client_body_timeout` and its kin run only while the handler waits: a client is not charged for a slow server.
 //!
 //! Absent: trailers of requests, which are dropped.
@@ -36,8 +36,8 @@ pub enum Piece {
     Failed(u16),
 }
 
-/// Takes the next piece of the body; asked for the first time, it begins with what has come before. Neither for a body that
-/// is collected nor for subrequests.
+/// Takes the next piece of the body; the first call also takes the bytes that came before. Not for a body that is
+/// collected, and not for subrequests.
 pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
     begin(x, cx);
     let Some(request_body) = &mut x.input.body else {
@@ -83,8 +83,8 @@ pub fn taken_bytes(x: &Exchange) -> u64 {
     stream.map_or(0, |stream| stream.taken)
 }
 
-/// Makes [`take`] return what the client sends behind its request, up to its end. For a response that changes the
-/// protocol, before its head is sent; false where that cannot be, since the request is not over.
+/// Makes [`take`] return the bytes that the client sends behind its request, up to its end. For a response that
+/// changes the protocol, before its head is sent; false if the request is not over.
 pub fn open_tunnel(x: &mut Exchange, cx: &Ctx<'_>) -> bool {
     if !x.is_body_complete() {
         return false;
@@ -120,7 +120,7 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 impl RequestBody {
-    /// Looks at what has been put behind what is held, `len` bytes, for the handler that takes pieces.
+    /// Counts and checks the last `len` bytes of the held ones, for the handler that takes pieces.
     pub(super) fn pass(&mut self, x: &mut Exchange, len: u64, now_ms: u64) {
         let Some(stream) = &mut self.stream else {
             return;

@@ -1,4 +1,4 @@
-//! Bodies that are taken piece by piece: what is held, what is due, limits and times.
+//! Bodies that are taken piece by piece: held bytes, wakes, limits and times.
 
 use engines::http::Fault;
 
@@ -17,7 +17,7 @@ fn deliver(world: &mut World, x: &mut Exchange, bytes: &[u8]) {
     x.deliver_body(bytes.to_vec(), &mut world.cx());
 }
 
-/// All that can be taken now, and what comes behind it.
+/// All pieces that can be taken now, and the result after them.
 fn all(world: &mut World, x: &mut Exchange) -> String {
     let mut text = String::new();
     loop {
@@ -136,7 +136,7 @@ fn a_body_without_a_length_ends_at_its_limit() {
         (x.body_used(), x.has_body_room(), x.due_ms()),
         (6, true, None)
     );
-    // What came before anybody asked counts as well, and an announced length has been judged before.
+    // Bytes from before the first call count as well; an announced length was checked earlier.
     let mut early = exchange(&world);
     deliver(&mut world, &mut early, b"abcde");
     assert_eq!(all(&mut world, &mut early), "413");

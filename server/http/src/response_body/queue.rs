@@ -1,12 +1,12 @@
 //! The queue in which bodies of subrequests become part of their parent's body, in order.
 //!
 //! It comes after the body stages of one exchange's own body and before those of the client's response, such as
-//! compression, as the postpone filter of nginx. Its input is a queue of pieces, and one kind of piece is "the
-//! body of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
+//! compression, as the postpone filter of nginx. Its input is a queue of pieces, and one kind of piece is "the body
+//! of a subrequest". Everything is pulled: a subrequest's body is pulled when it is first in the queue.
 //!
-//! A subrequest that has to wait makes its parent wait, after all that is ready before it has left: the stages behind
-//! the queue are flushed. Meanwhile the parent's own body is worked on, so that the subrequests it asks for wait
-//! together, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
+//! A subrequest that has to wait makes its parent wait. Before that, all earlier bytes are sent: the stages behind
+//! the queue are flushed. Meanwhile the parent's own body is worked on, so that its later subrequests wait at the
+//! same time, up to [`AHEAD_BYTES`] and [`AHEAD_REQUESTS`].
 //!
 //! Source: nginx development guide, "Subrequests"; nginx documentation, `subrequest_output_buffer_size`.
 

@@ -1,4 +1,4 @@
-//! Bodies of subrequests as part of their parent's: their order, what waits, and what goes on meanwhile.
+//! Bodies of subrequests as part of their parent's: their order, waits, and work that continues meanwhile.
 
 use engines::http::Chunk;
 

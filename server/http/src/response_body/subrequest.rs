@@ -21,7 +21,7 @@ impl Exchange {
         match child.progress.state {
             State::Running | State::Waiting(_) => {
                 self.progress.state = match child.progress.state {
-                    // A wake of the child gives this exchange a turn: they have the same key.
+                    // The child shares the wake key of this exchange, so its wakes give this exchange a turn.
                     waits @ State::Waiting(_) => waits,
                     _ => State::Waiting(Wait::woken()),
                 };

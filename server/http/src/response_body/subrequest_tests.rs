@@ -1,5 +1,5 @@
-//! Subrequests as exchanges: what they begin with, what is lent to them, their limits, and answers of which only the head
-//! is wanted.
+//! Subrequests as exchanges: their initial state, state that is lent to them, their limits, and subrequests for a
+//! head alone.
 
 use crate::exchange::subrequest::TooMany;
 use crate::exchange::{

@@ -133,7 +133,7 @@ fn each_stage_is_given_what_the_one_before_it_put_out() {
     for name in ["one", "two"] {
         x.body.stages.push(Named::new(name, &calls));
     }
-    // What a stage puts out at its end is body like any other for the stage behind it.
+    // Bytes that a stage puts out at its end are input of the next stage.
     assert_eq!(world.pull(&mut x), ("ab<one><two>".to_owned(), "end"));
     let calls = calls.borrow().join(" ");
     assert_eq!(
@@ -142,7 +142,7 @@ fn each_stage_is_given_what_the_one_before_it_put_out() {
     );
 }
 
-/// Where no subrequest joins there is no place that it could lie behind.
+/// Without subrequests an outer stage is a stage like any other.
 #[test]
 fn a_stage_about_what_the_client_gets_needs_no_subrequests() {
     let mut world = World::new("");
@@ -209,7 +209,7 @@ fn what_a_stage_holds_back_after_its_end_still_leaves() {
 /// Chunks from before, and those that other stages hold, leave meanwhile.
 #[test]
 fn a_stage_that_is_not_ready_is_given_nothing_and_asked_again_soon() {
-    /// A stage that has no room for the pieces after the first, until the test says so.
+    /// A stage that has no room for the pieces after the first, until the test sets its flag.
     struct Busy(Rc<RefCell<bool>>);
     impl BodyStage for Busy {
         fn missing_bytes(&mut self) -> Option<u64> {

@@ -1,4 +1,4 @@
-//! Stages that ask for subrequests, and one that holds back what comes of them.
+//! Stages that request subrequests, and one that holds their bodies back.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -80,7 +80,7 @@ pub(crate) fn text(text: &str) -> Part {
     Part::Text(text.to_owned())
 }
 
-/// An exchange whose body is a page, with what is left of it.
+/// An exchange with a page as its body, and the remaining parts of the page.
 pub(crate) fn page(world: &mut World, parts: Vec<Part>) -> (Ran, Rc<Parts>) {
     let mut ran = world.run(&get("/say/page"), &[]);
     ran.handlers();

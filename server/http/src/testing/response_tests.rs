@@ -9,7 +9,7 @@ pub(crate) fn body(world: &mut World, x: &mut Exchange) -> String {
     world.pull(x).0
 }
 
-/// The status of the response, 0 where the connection is closed without one.
+/// The status of the response; 0 if the connection is closed without one.
 pub(crate) fn status(x: &Exchange) -> u16 {
     match x.progress.state {
         State::Responding => x.response.head.status,

@@ -1,5 +1,5 @@
-//! Servers behind the one that is tested: a connector whose attempts a test answers by hand, and a location that passes
-//! requests on to them.
+//! Servers behind the one under test: a connector with attempts that a test answers by hand, and a location that
+//! passes requests on to them.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -29,7 +29,7 @@ use crate::upstream::group;
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
 use server_upstream::group::Groups;
 
-/// A connector whose attempts lie here until a test answers them.
+/// A connector that keeps its attempts until a test answers them.
 pub(crate) struct Servers {
     pub(crate) calls: Vec<Call>,
     wakers: WakeQueue,
@@ -73,7 +73,7 @@ impl Connector for Servers {
 }
 
 impl Call {
-    /// The connection stands, and `bytes` of the request have left.
+    /// The connection is established, and `bytes` of the request were sent.
     pub(crate) fn sent(&self, bytes: u64) -> &Self {
         self.call.record(|facts| {
             facts.connected_ms = Some(facts.connected_ms.unwrap_or(super::START_MS));

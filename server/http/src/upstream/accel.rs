@@ -63,14 +63,14 @@ impl Accel {
         }
     }
 
-    /// Where the exchange is to be redirected to.
+    /// The target of an internal redirect, if the response asks for one.
     pub(super) fn redirect(&self, conf: &UpstreamConf) -> Option<&[u8]> {
         let to = self.redirect.as_deref();
         to.filter(|_| !conf.fields.ignored.has(IgnoredHeaders::XA_REDIRECT))
     }
 }
 
-/// Does what the fields say of the response whatever becomes of it.
+/// Applies the fields that count for every response, passed on or not.
 pub(super) fn apply(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
     let obeyed = |flag| !conf.fields.ignored.has(flag);
     if let Some(rate) = &accel.limit_rate
@@ -91,7 +91,7 @@ pub(super) fn apply(x: &mut Exchange, conf: &UpstreamConf, accel: &Accel) {
     }
 }
 
-/// Redirects the exchange to where the server says.
+/// Redirects the exchange to the URI or named location from the response.
 pub(super) fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, to: &[u8]) -> Content {
     if to.starts_with(b"@") {
         phases::redirect_named(x, cx, to);
@@ -112,7 +112,7 @@ pub(super) fn redirect(x: &mut Exchange, cx: &mut Ctx<'_>, to: &[u8]) -> Content
     Content::Restart
 }
 
-/// The decoded path and the arguments of a URI that does not leave what it lies in; `None` for one that does.
+/// The decoded path and the arguments of a URI; `None` for a path that could leave its directory.
 fn safe_path(uri: &[u8]) -> Option<(Vec<u8>, &[u8])> {
     let (path, args) = reply::split_args(uri);
     if path.is_empty() || climbs(path) {

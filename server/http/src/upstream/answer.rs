@@ -49,7 +49,7 @@ pub(super) fn intercept(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, statu
     Flow::Done(Content::Status(status))
 }
 
-/// Answers with the response whose head is in the record.
+/// Answers with the response; its head is in the record.
 pub(super) fn step(
     run: &mut Run,
     x: &mut Exchange,
@@ -89,7 +89,7 @@ pub(super) fn step(
     send(run, x, cx, attempt, conf, accel.buffers(conf))
 }
 
-/// Sends the head, and leaves the body to be pulled; `buffers`: what comes of it is read ahead of the client.
+/// Sends the head, and leaves the body to be pulled; `buffers`: the body is read ahead of the client.
 fn send(
     run: &mut Run,
     x: &mut Exchange,
@@ -105,14 +105,14 @@ fn send(
     }
     let buffers = buffers && !is_tunnel;
     if !buffers && !is_tunnel {
-        // As nginx: what is passed on as it comes is not held back for the client's rate.
+        // As nginx: an unbuffered response is not delayed by the client's rate limit.
         x.response.rate.set(0);
     }
     if !is_tunnel
         && conf.store.path.is_none()
         && let Some(bytes) = attempt.take_whole(&mut x.body.chunks)
     {
-        // It came with its head: what is small needs no buffer, and is compressed as a whole.
+        // The body came with its head: a small one needs no buffer, and is compressed as a whole.
         if let Some(attempt) = record(x).last() {
             attempt.body_bytes = bytes;
         }
@@ -177,8 +177,7 @@ fn buffered(conf: &Buffering, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     }
 }
 
-/// Bytes that are read at a time where nothing is read ahead of the client and no buffer size is written: as many as the
-/// buffers have by their defaults where it is.
+/// Size of a read without buffering and without a written buffer size, bytes: the default size of all buffers.
 const UNBUFFERED_BYTES: u64 = 32 << 10;
 /// The status of a response behind which both sides speak another protocol.
 const SWITCHING_PROTOCOLS: u16 = 101;

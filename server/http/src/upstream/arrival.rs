@@ -94,7 +94,7 @@ fn ended(
     x.body.on_arrival = None;
 }
 
-/// The end of the response that a failure causes, given what has come before it.
+/// The end of the response after a failure, given the bytes received before it.
 fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
     if !buffer.is_tunnel {
         log_failure(x, failure, Action::Reading);
@@ -108,7 +108,7 @@ fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
     Ended::Whole
 }
 
-/// Passes the trailers on, where the client may have them.
+/// Passes the trailers on, if the client may have them.
 fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) {
     let conf = run.conf(x, &x.route.http);
     if !conf.fields.pass_trailers || !reply::trailers_allowed(x) {
@@ -122,7 +122,7 @@ fn pass_trailers(run: &Run, x: &mut Exchange, trailers: &engines::http::Fields) 
     }
 }
 
-/// Writes what is in memory to a file. Where that cannot be done, it stays in memory and the server is read no further.
+/// Writes the part in memory to a file. If that fails, it stays in memory and the server is read no further.
 fn write_out(run: &Run, x: &Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuffer) {
     if !buffer.has_file()
         && let Err(error) = make_file(run, x, cx, buffer)

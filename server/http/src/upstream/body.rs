@@ -101,7 +101,7 @@ impl Body {
 }
 
 impl Stream {
-    /// Passes on what has come, as far as there is room.
+    /// Passes received bytes on, as far as there is room.
     ///
     /// # Errors
     /// The body cannot be had: the status that answers the request.
@@ -194,7 +194,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     replaced(run, x, cx)
 }
 
-/// Takes what was collected, or the body that the configuration has in its place.
+/// Takes the collected body, or the body that the configuration sets instead.
 fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     run.body = match run.gateway.body(x, cx) {
         Some(bytes) => Body::bytes(bytes.into()),
@@ -223,7 +223,7 @@ fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
         BodyLength::Length(_) => true,
         BodyLength::Unknown => run.gateway.sends_unknown_length(x, http),
     };
-    // What was collected for somebody else cannot come once more.
+    // A body that was collected for another handler cannot be received again.
     can_be
         && run.conf(x, http).request.body == RequestBody::Streamed
         && !run.gateway.has_body(x, http)

@@ -141,12 +141,12 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     };
     run.options = Some(options);
     x.body.on_arrival = Some(arrived);
-    // What is stored is worth having without its client.
+    // A response that is stored is useful without its client.
     x.progress.ignore_abort = conf.ignore_client_abort || conf.store.path.is_some();
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
     if conf.buffering.limit_rate.0.is_some() || !conf.buffering.reads_ahead {
-        // What comes with the head is not more than a buffer either.
+        // The bytes that come with the head are limited to a buffer too.
         attempt.set_window(conf.buffering.head_bytes.unwrap_or(HEAD_WINDOW_BYTES));
     }
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
@@ -180,5 +180,5 @@ fn socket_options(conf: &UpstreamConf, x: &mut Exchange, cx: &mut Ctx<'_>) -> So
     options
 }
 
-/// Bytes of a body that may come with their head, where reading is limited and no buffer size is written.
+/// Bytes of a body that may come with their head, if reading is limited and no buffer size is written.
 const HEAD_WINDOW_BYTES: u64 = 4 << 10;

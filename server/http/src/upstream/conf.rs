@@ -199,7 +199,7 @@ impl From<Vec<Box<[u8]>>> for Hidden {
     }
 }
 
-/// `*_next_upstream`: on what another server is tried.
+/// `*_next_upstream`: the failures after which another server is tried.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NextUpstream(pub u32);
 
@@ -224,13 +224,13 @@ impl NextUpstream {
     pub const HTTP_404: u32 = 1 << 8;
     /// See [`Self::HTTP_500`].
     pub const HTTP_429: u32 = 1 << 9;
-    /// Also requests whose method is not idempotent.
+    /// Also requests with a method that is not idempotent.
     pub const NON_IDEMPOTENT: u32 = 1 << 10;
     /// None.
     pub const OFF: u32 = 1 << 11;
     /// `*_allow_upstream` does not admit the server.
     pub const DENIED: u32 = 1 << 12;
-    /// No server is alive; no directive says so.
+    /// No server is usable; no directive has this flag.
     pub const NO_LIVE: u32 = 1 << 13;
     /// A response of the cache is out of date; taken, and without meaning before there is a cache.
     pub const UPDATING: u32 = 1 << 14;

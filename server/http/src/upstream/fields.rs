@@ -9,7 +9,7 @@ use super::conf::UpstreamConf;
 use super::wording::Action;
 use crate::exchange::{Exchange, Reply};
 
-/// Drops the second of fields that may stand there once, as nginx does; the log says so.
+/// Drops the second one of fields that must not be repeated, as nginx does, and logs it.
 pub(super) fn drop_repeated(x: &Exchange, head: &mut ResponseHead) {
     let mut repeated = Vec::new();
     let mut seen = 0_u64;
@@ -100,7 +100,7 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
             FieldId::AcceptRanges if conf.fields.force_ranges => {}
             FieldId::ContentType => content_type(reply, value),
             FieldId::Etag => reply.etag = Some(value.into()),
-            // What the last header stage writes of other statuses has none.
+            // The last header stage writes no modification time for other statuses.
             FieldId::LastModified if matches!(head.status, 200 | 206 | 304) => {
                 reply.last_modified = parse_http_date(value);
                 reply.last_modified_text = Some(value.into());

@@ -14,17 +14,17 @@ pub trait Gateway: Sync {
     /// The settings of the exchange's location.
     fn conf<'h>(&self, x: &Exchange, http: &'h Http) -> &'h UpstreamConf;
 
-    /// Which servers are meant.
+    /// The servers for the request.
     ///
     /// # Errors
-    /// The status that answers the request; the log says why.
+    /// The status that answers the request; the reason is logged.
     fn target(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16>;
 
-    /// The request as it is sent. Called once before the first attempt, and again before each with `*_request_dynamic on`.
-    /// The body's length is that of `body`.
+    /// The request as it is sent. Called once before the first attempt, and again before each with
+    /// `*_request_dynamic on`. The body's length is that of `body`.
     ///
     /// # Errors
-    /// The status that answers the request; the log says why.
+    /// The status that answers the request; the reason is logged.
     fn request(
         &self,
         x: &mut Exchange,
@@ -52,13 +52,13 @@ pub trait Gateway: Sync {
         Verdict::Pass
     }
 
-    /// Takes what an application wrote to its error stream: logs it, and says whether the attempt has failed by that, which it
-    /// can only before there is a head.
+    /// Logs output that an application wrote to its error stream, and returns whether the attempt has failed by
+    /// that. It can fail only before there is a head.
     fn note(&self, _: &Exchange, _: &Note<'_>) -> Verdict {
         Verdict::Pass
     }
 
-    /// Whether requests have bodies; the client's is left alone where they have none.
+    /// Whether requests have bodies; if not, the client's body is not read.
     fn takes_body(&self) -> bool {
         true
     }
@@ -73,7 +73,7 @@ pub trait Gateway: Sync {
         None
     }
 
-    /// Whether a body can be sent whose length is not known.
+    /// Whether a body of unknown length can be sent.
     fn sends_unknown_length(&self, _: &Exchange, _: &Http) -> bool {
         true
     }
@@ -109,6 +109,6 @@ pub enum Verdict {
     Pass,
     /// It is invalid; the attempt has failed.
     Invalid(&'static str),
-    /// It is invalid, and the log says so already.
+    /// It is invalid, and that is logged already.
     Refused,
 }

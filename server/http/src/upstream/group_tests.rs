@@ -8,8 +8,8 @@ use super::*;
 use crate::module::Module;
 use crate::testing::{World, refused, row};
 
-/// `pass HOST [PORT]` uses a constant address whose default port is 80, `gateway` one without default; `group NAME` defines a
-/// group of one server, `spare NAME` one of a backup server.
+/// `pass HOST [PORT]` uses a constant address with the default port 80, `gateway` one without default; `group NAME`
+/// defines a group of one server, `spare NAME` one of a backup server.
 const MODULE: Module = Module {
     name: "groups",
     directives: &[&[

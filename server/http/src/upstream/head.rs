@@ -21,7 +21,7 @@ use super::wording::{Action, log_failure, makes_socket};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 
-/// Takes what the server has done.
+/// Takes the events of the attempt.
 pub(super) fn step(
     run: &mut Run,
     x: &mut Exchange,
@@ -168,5 +168,5 @@ fn received(
 
 /// RFC 8297.
 const EARLY_HINTS: u16 = 103;
-/// Bytes of early hints that one response may have, where no buffer size is written.
+/// Maximum bytes of early hints of one response, if no buffer size is written.
 const HINTS_BYTES: u64 = 64 << 10;

@@ -1,15 +1,16 @@
 //! Requests that other servers answer: shared by `proxy_pass` and its kin.
 //!
-//! An exchange that is passed on keeps an [`Upstream`](crate::exchange::Upstream): which servers were tried, and the response
-//! so far. [`handle`] is the content handler; run again after each wait, it goes on with the step it is at. The specifics of a
-//! protocol are in its [`Gateway`]. Sockets are the business of a [`Connector`](server_upstream::connector::Connector).
+//! An exchange that is passed on keeps an [`Upstream`](crate::exchange::Upstream): the servers that were tried, and
+//! the response so far. [`handle`] is the content handler; run again after each wait, it resumes its current step.
+//! The specifics of a protocol are in its [`Gateway`]. Sockets belong to a
+//! [`Connector`](server_upstream::connector::Connector).
 //!
 //! ```text
-//! body      the request body is collected, or left to be passed on as it comes
+//! body      the request body is collected, or left to be passed on while it is received
 //! choose    a server is chosen, the request is made, an attempt begins
 //! head      its response head comes; a failure leads to the next server (tries, next)
 //! answer    redirects (accel), error pages, or fields and body of the response (fields)
-//! arrival   while the response is pulled: what comes of it (response_buffer), what comes of the request
+//! arrival   while the response is pulled: events of the server (response_buffer), pieces of the request body
 //! ```
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, `ngx_http_proxy_module`.

@@ -1,4 +1,4 @@
-//! The consequence of a failed attempt: another one, or the status that stands for the failure.
+//! The consequence of a failed attempt: another attempt, or the status of the failure.
 
 use super::conf::NextUpstream;
 use super::run::{Flow, Run, Step, record};

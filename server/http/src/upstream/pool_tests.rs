@@ -12,7 +12,7 @@ const GROUPS: Module = Module {
     ..Module::EMPTY
 };
 
-/// The number of the pool for a request, where the group is `g`.
+/// The number of the pool for a request to the group `g`.
 fn id(inner: &str, target: &str, is_local: bool) -> u64 {
     let mut world = World::with(inner, &[&PROBE, &GROUPS]);
     let x = world.get(target);

@@ -1,12 +1,12 @@
 //! Buffer of a response body: received, and not pulled yet.
 //!
-//! Whatever is there can be pulled at once: buffering means no more than that the server is read ahead of the client. Up to
-//! a limit of bytes lie in memory; what is older goes to a temporary file when more comes, as long as the file may grow; then
-//! the server is not read any more ([`UpstreamRequest::set_window`]).
+//! All of it can be pulled at once: buffering only means that the server is read ahead of the client. Up to a limit
+//! the bytes are in memory. Older bytes go to a temporary file when more come, up to the size limit of the file.
+//! Then the server is not read any more ([`UpstreamRequest::set_window`]).
 //!
-//! No file is made before a response has been held back for [`HOLD_MS`]: until then the server is not read, and what it sends
-//! waits in the socket. Clients that are a little slower than the server, as all are in bursts, would cost a file for each
-//! response.
+//! No file is made before a response has been held back for [`HOLD_MS`]: until then the server is not read, and its
+//! bytes wait in the socket. Otherwise clients a little slower than the server, as all are in bursts, would cost a
+//! file per response.
 //!
 //! Source: nginx documentation, `proxy_buffers`, `proxy_max_temp_file_size`, `proxy_limit_rate`.
 
@@ -23,7 +23,7 @@ use crate::exchange::{BodyRead, BodySource, Ctx, Wait};
 /// The limits of reading ahead of the client.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
-    /// Bytes in memory from which on the server is not read, or what is there goes to a file.
+    /// Bytes in memory from which on the server is not read, or the buffer goes to a file.
     pub(super) memory: u64,
     /// Maximum size of the file, bytes; 0 for none.
     pub(super) file: u64,
@@ -31,8 +31,8 @@ pub(super) struct Limits {
     pub(super) ahead: u64,
     /// Bytes a second that are read; 0 for no limit.
     pub(super) rate: u64,
-    /// Bytes in memory and in the client's queue from which on the server is not read while the client takes nothing, unless
-    /// what comes goes to a file.
+    /// Bytes in memory and in the client's queue from which on the server is not read while the client takes
+    /// nothing, unless new bytes go to a file.
     pub(super) stalled: u64,
 }
 
@@ -170,7 +170,7 @@ impl ResponseBuffer {
             Overflow::Open(file) => file.len,
             Overflow::Broken => return false,
         };
-        // What is in memory goes to the file as a whole.
+        // The part in memory goes to the file as a whole.
         self.limits.file >= used.saturating_add(self.memory_bytes)
     }
 
@@ -184,12 +184,12 @@ impl ResponseBuffer {
         self.file = Overflow::Open(file);
     }
 
-    /// The file cannot be used: what is in it stays to be pulled, and nothing is added.
+    /// The file cannot be used: its content can still be pulled, and nothing is added.
     pub(super) fn break_file(&mut self) {
         self.file = Overflow::Broken;
     }
 
-    /// Writes what is in memory to the file. Where that fails it stays in memory.
+    /// Writes the part in memory to the file. If that fails it stays in memory.
     ///
     /// # Errors
     /// With the name of the file.
@@ -324,5 +324,5 @@ impl Drop for Source {
 /// Time from the first pause of reading until a file is made, milliseconds: most responses to fast clients are over by then, and
 /// a server notices no such pause.
 pub(super) const HOLD_MS: u64 = 20;
-/// Minimum number of bytes to wait for where a rate holds the server back, or a tenth of a second's.
+/// Minimum number of bytes to wait for if a rate limits the server, or a tenth of a second's.
 const RATE_STEP: u64 = 4 << 10;

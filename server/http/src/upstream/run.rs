@@ -177,9 +177,9 @@ pub(super) fn record(x: &mut Exchange) -> &mut Upstream {
     (x.upstream).get_or_insert_with(|| spare.take().unwrap_or_default())
 }
 
-/// Bytes of what applications write to their error streams that are logged for one request.
+/// Maximum bytes of an application's error stream that are logged for one request.
 const NOTES_BYTES: usize = 4 << 10;
-/// Passes of a thread whose memory is kept.
+/// Maximum number of ended passes that a thread keeps for their memory.
 const SPARE_MAX: usize = 64;
 
 thread_local! {

@@ -42,7 +42,7 @@ pub trait PassesOn: Conf {
     /// Whether requests are passed on in this location.
     fn passes_on(&self) -> bool;
 
-    /// Sets what no directive of the module decides.
+    /// Sets values that no directive of the module decides.
     fn fix(_: &mut UpstreamConf) {}
 }
 
@@ -57,7 +57,7 @@ pub struct Defaults {
     pub hidden: &'static [&'static str],
 }
 
-/// The settings of one level, and what became of them.
+/// The settings of one level: as written, as merged, and as used.
 #[derive(Default)]
 pub struct UpstreamSettings {
     own: Option<Box<UpstreamDirectives>>,
@@ -66,7 +66,7 @@ pub struct UpstreamSettings {
 }
 
 impl UpstreamSettings {
-    /// Takes from `parent` what is not set here, else the defaults.
+    /// Takes unset values from `parent`, else the defaults.
     pub fn merge(&mut self, parent: Option<&Self>) {
         let parent = parent.and_then(|parent| parent.merged.as_ref());
         self.merged = match (self.own.take(), parent) {
@@ -139,8 +139,8 @@ pub fn assign_next_upstream<C: PassesOn>(
     Ok(())
 }
 
-/// Turns what was merged into settings that hold, and has the directories for temporary files made where requests are passed
-/// on; for modules' `finish`.
+/// Makes the final settings of the merged ones. If requests are passed on, also has the directories for temporary
+/// files made. For modules' `finish`.
 ///
 /// # Errors
 /// Sizes that do not go together.
@@ -149,12 +149,12 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         path: b.full_path(C::DEFAULTS.temp_path.as_bytes()),
         levels: [1, 2, 0],
     };
-    // By the address of what was merged, which many levels share.
+    // By the address of the merged settings, which many levels share.
     let mut known: HashMap<*const UpstreamDirectives, Arc<UpstreamConf>> = HashMap::new();
     let mut dirs = BTreeSet::new();
     let mut passes_on = false;
     let mut transparent = false;
-    // What `http` itself says need not go together, as in nginx: what counts is what servers and locations have.
+    // Sizes of `http` itself need not fit together, as in nginx: only those of servers and locations count.
     for conf in b.location_confs_mut::<C>().skip(1) {
         let used = conf.passes_on();
         let settings = conf.upstream();

@@ -21,11 +21,11 @@ use crate::paths::map_uri;
 /// A response that is being stored.
 pub(super) struct Storing {
     file: TempFile,
-    /// The length that it will have, where that is known.
+    /// Its final length, if it is known.
     length: Option<u64>,
 }
 
-/// Begins to store the response whose head is in the reply, if it is to be.
+/// Begins to store the response, if the location stores it; its head is in the reply.
 pub(super) fn begin(run: &Run, x: &Exchange, cx: &mut Ctx<'_>) -> Option<Storing> {
     let conf = run.conf(x, &x.route.http);
     if conf.store.path.is_none() || x.reply.status != 200 || x.head.method == Method::Head {
@@ -113,7 +113,7 @@ impl Storing {
         }
         match renamed {
             Ok(()) => self.file.renamed(),
-            // The temporary file lies on another file system, and is removed when it has been copied.
+            // The temporary file is on another file system, and is removed after the copy.
             Err(error) if error.errno == EXDEV => {
                 let copy = Change::Copy {
                     from: &temp,

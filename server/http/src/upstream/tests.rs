@@ -10,7 +10,7 @@ use crate::exchange::{Exchange, State};
 use crate::testing::servers::{Call, MODULES, Passing};
 use crate::testing::{Ran, World, get};
 
-/// A world whose location `/up/` passes requests on.
+/// A world with a location `/up/` that passes requests on.
 struct Site {
     world: World,
 }
@@ -48,7 +48,7 @@ impl Site {
         self.world.connector.calls.len()
     }
 
-    /// Does what the driver does when the exchange is woken.
+    /// Does the work of the driver when the exchange is woken.
     fn wake(&mut self, x: &mut Exchange) {
         self.world.queues.wakers.take();
         if matches!(x.progress.state, State::Waiting(_)) {
@@ -58,7 +58,7 @@ impl Site {
         }
     }
 
-    /// Wakes the exchange and pulls what is there.
+    /// Wakes the exchange and pulls the available body.
     fn pull(&mut self, x: &mut Exchange) -> (String, &'static str) {
         self.wake(x);
         self.world.pull(x)

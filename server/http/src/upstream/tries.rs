@@ -43,7 +43,7 @@ impl Failed {
         }
     }
 
-    /// By what the server answered.
+    /// By the response of the server.
     pub(super) fn answered(reason: u32) -> Self {
         Self {
             reason,
@@ -61,7 +61,7 @@ impl Failed {
         }
     }
 
-    /// The status that stands for it.
+    /// The status of a response to the client for this failure.
     pub(super) fn status(self) -> u16 {
         match self.reason {
             NextUpstream::TIMEOUT | NextUpstream::HTTP_504 => 504,
@@ -145,7 +145,7 @@ impl Tries {
         self.left > 1 && self.admits(failed, rules)
     }
 
-    /// An attempt has failed: counts it, and says what is done.
+    /// Counts a failed attempt, and returns the next step.
     pub(super) fn after(&mut self, failed: Failed, rules: Rules) -> Next {
         if failed.reason == NextUpstream::NO_LIVE {
             return Next::GiveUp;
@@ -153,7 +153,7 @@ impl Tries {
         if failed.reused && failed.untouched && !rules.body_is_gone {
             return Next::Again;
         }
-        // An idle connection that turns out to be dead says nothing of the server.
+        // A dead idle connection is no failure of the server.
         if !(failed.reused && failed.reason == NextUpstream::ERROR) {
             self.left = self.left.saturating_sub(1);
         }

@@ -83,7 +83,7 @@ fn seconds(out: &mut Out, attempt: &Attempt, until_ms: Option<u64>) -> bool {
     }
 }
 
-/// The values of a field, whose name is written with underscores.
+/// The values of a field; its name is written with underscores.
 fn field<'a>(
     fields: &[Field],
     bytes: impl Fn(Span) -> &'a [u8],

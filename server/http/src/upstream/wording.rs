@@ -60,7 +60,7 @@ fn log_socket(x: &Exchange, call: &str, errno: i32, action: &str) {
     let reason = conf::os_error(&io::Error::from_raw_os_error(errno));
     let name = x.upstream.as_deref().and_then(|up| up.last_name());
     let name = name.unwrap_or_default();
-    // What the call itself returns is told with the address; what becomes known later is not.
+    // Errors that the call itself returns are logged with the address; later ones are not.
     let at_once = call == BIND
         || call == CONNECT && (name.starts_with(b"unix:") || !BECOMES_KNOWN.contains(&errno));
     if !at_once {
@@ -79,7 +79,7 @@ fn log_socket(x: &Exchange, call: &str, errno: i32, action: &str) {
     );
 }
 
-/// Whether a call is one of those that make a socket before it connects: where it fails, no server was asked for anything.
+/// Whether a call prepares a socket before it connects: if it fails, nothing was sent to a server.
 pub(super) fn makes_socket(call: &str) -> bool {
     ![CONNECT, "recv()", "writev()"].contains(&call)
 }
@@ -87,7 +87,7 @@ pub(super) fn makes_socket(call: &str) -> bool {
 /// Calls that are logged with the address.
 const CONNECT: &str = "connect()";
 const BIND: &str = "bind()";
-/// ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET: what a server or a router answers.
+/// ECONNREFUSED, ETIMEDOUT, EHOSTUNREACH, ECONNRESET: the answers of a server or a router.
 const BECOMES_KNOWN: [i32; 4] = [111, 110, 113, 104];
 /// ECONNREFUSED, EAGAIN, ECONNRESET, ENETDOWN, ENETUNREACH, EHOSTDOWN, EHOSTUNREACH.
 const UNREACHED: [i32; 7] = [111, 11, 104, 100, 101, 112, 113];

@@ -1,4 +1,4 @@
-//! Directives at location scope that have a shape of their own: what their words mean.
+//! Directives at location scope that need a parser of their own.
 
 use std::sync::Arc;
 

@@ -1,9 +1,10 @@
 //! Time limits of a request body: between two reads, in all, and by its rate.
 //!
-//! The rate is that of a bucket: each byte buys `1 / rate` seconds, but what is bought ahead is never more than the grace.
-//! So no burst buys a long silence, and a body that comes evenly at the rate is never cut off.
+//! The rate is limited by a token bucket: each byte extends the deadline by `1 / rate` seconds, to at most the
+//! grace from now. So no burst buys a long silence, and a body that comes evenly at the rate is never cut off.
 //!
-//! Source: nginx documentation, `client_body_timeout`; `client_body_deadline` and `client_body_min_rate` are firstbyte's.
+//! Source: nginx documentation, `client_body_timeout`; `client_body_deadline` and `client_body_min_rate` are
+//! firstbyte's.
 
 use crate::conf_core::BodyRate;
 

@@ -14,7 +14,7 @@ pub(crate) struct Stream {
     pub(crate) failed: Option<u16>,
     /// Number of bytes that the handler has taken.
     pub(crate) taken: u64,
-    /// All of them, for `$request_body`; `None` where they are more than a buffer.
+    /// All of them, for `$request_body`; `None` if they are larger than a buffer.
     copy: Option<Vec<u8>>,
     copy_most: u64,
 }
@@ -22,7 +22,7 @@ pub(crate) struct Stream {
 /// The time limits of a body.
 pub(crate) struct Limits {
     pub(crate) pace: Pace,
-    /// `client_max_body_size` of a body whose length was not announced; 0 for none.
+    /// `client_max_body_size` of a body without announced length; 0: no limit.
     pub(crate) most: u64,
 }
 
@@ -88,7 +88,7 @@ impl Stream {
         limits.map(|limits| limits.pace.until_ms())
     }
 
-    /// There is no more than what is held.
+    /// No more bytes will be received.
     pub(crate) fn end(&mut self) {
         self.due = true;
         // Nothing is waited for any more.

@@ -122,7 +122,7 @@ fn what_was_passed_on_goes_to_no_other_server() {
     }
 }
 
-/// A site that passes bodies on as they come, and on to elsewhere where that fails.
+/// A site that streams bodies to servers, with a fallback for failures.
 fn with_fallback() -> Site {
     let mut passing = Passing::new();
     passing.conf.request.body = RequestBody::Streamed;

@@ -162,7 +162,7 @@ fn pieces_that_follow_each_other_in_the_file_are_one() {
 
 #[test]
 fn the_file_is_limited() {
-    // At the limit it takes what is in memory, one byte less and it does not.
+    // At the limit the file takes the part in memory; one byte below, it does not.
     for (most, window) in [(40, 16), (39, 0)] {
         let (mut site, mut x) = held(most);
         come(&mut site, &mut x, 40);

@@ -1,4 +1,4 @@
-//! Attempts that fail, and what follows.
+//! Attempts that fail, and the next step.
 
 use server_upstream::request::Failure;
 
@@ -274,7 +274,7 @@ fn an_untouched_post_is_sent_again_to_the_same_server_over_a_new_connection() {
         site.call().request.fields,
         site.world.connector.calls[0].request.fields
     );
-    // The new connection is nobody's idle one: what fails now has failed.
+    // The new connection was never idle: its failure is final.
     site.call().fail(Failure::Closed);
     site.wake(&mut x);
     assert_eq!((site.calls(), status(&x)), (2, 502));
