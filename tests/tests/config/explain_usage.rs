@@ -117,7 +117,7 @@ fn what_cannot_be_explained_says_why() {
         (&[], "<URL>"),
         (
             &["--to", "::1", "http://unix:/s:/"],
-            "--to is for URLs with a host",
+            "--to needs a URL with a host",
         ),
         (&[ROOT, "--wrong"], "unexpected argument '--wrong'"),
         (&[ROOT, "-t"], "unexpected argument '-t'"),

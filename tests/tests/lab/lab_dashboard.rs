@@ -283,7 +283,7 @@ fn files_that_are_no_stale_socket_stay() {
 #[test]
 fn path_of_the_socket_has_a_limit() {
     let test = |bytes: usize| {
-        let server = recording("public;").allow("the socket of").written();
+        let server = recording("public;").allow("too long path").written();
         let dir = server.path("").display().to_string();
         let dir = dir.trim_end_matches('/');
         // The directory, a slash, the name and the end of the socket's name.
@@ -304,7 +304,7 @@ fn path_of_the_socket_has_a_limit() {
     let (is_accepted, errors) = test(108);
     assert!(!is_accepted);
     assert!(
-        errors.contains("has 108 bytes, at most 107 are possible: set \"pid\" to a shorter path"),
+        errors.contains("108 bytes, at most 107; set \"pid\" to a shorter path"),
         "{errors}"
     );
 }
