@@ -115,6 +115,12 @@ impl ConfError {
         )
     }
 
+    /// `invalid parameter "p"`, the caret under the word.
+    pub fn parameter(directive: &Directive, word: &Word) -> Self {
+        let text = format!("invalid parameter \"{}\"", word.as_str());
+        Self::word(directive, word, text)
+    }
+
     /// An error about a directive with a secret: nginx's line alone, without the text of the file.
     pub fn secret(directive: &Directive, message: impl Into<String>) -> Self {
         Self::new(message).with_place((directive.origin.clone(), directive.end_line))

@@ -91,9 +91,9 @@ pub use text::Text;
 pub use tree::{Directive, Item, Origin, Pos, Word};
 pub use unbuilt::{known_to_nginx, unknown};
 pub use value::{
-    at_least, between, buffers, choice, flag, mask, mask_more, number, offset, once, parse_digits,
-    parse_enum, parse_flag, parse_mask, parse_number, parse_offset, parse_size, parse_time_ms,
-    parse_time_s, size, text, time_ms, time_s,
+    at_least, between, buffers, choice, flag, has_option, mask, mask_more, number, offset, once,
+    parse_digits, parse_enum, parse_flag, parse_mask, parse_number, parse_offset, parse_size,
+    parse_time_ms, parse_time_s, size, text, time_ms, time_s,
 };
 
 #[cfg(test)]

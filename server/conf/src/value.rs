@@ -174,6 +174,18 @@ pub fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
     }
 }
 
+/// Returns whether a directive has the argument `name` at `index`, behind those that it needs.
+///
+/// # Errors
+/// Another argument is there: `invalid parameter`.
+pub fn has_option(d: &Directive, index: usize, name: &[u8]) -> Result<bool, ConfError> {
+    match d.args.get(index) {
+        None => Ok(false),
+        Some(word) if word.text.as_slice() == name => Ok(true),
+        Some(word) => Err(ConfError::parameter(d, word)),
+    }
+}
+
 /// `on` or `off`.
 ///
 /// # Errors

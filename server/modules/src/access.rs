@@ -64,10 +64,10 @@ fn rule(b: &mut ConfigBuilder, d: &Directive, deny: bool) -> Result<(), ConfErro
     let network = match d.arg(0) {
         b"all" => None,
         b"unix:" => Some(Network::Unix),
-        _ => Some(Network::take(b, d, d.word(0)).ok_or_else(|| {
-            let text = format!("invalid parameter \"{}\"", d.arg_str(0));
-            ConfError::word(d, d.word(0), text)
-        })?),
+        _ => {
+            let network = Network::take(b, d, d.word(0));
+            Some(network.ok_or_else(|| ConfError::parameter(d, d.word(0)))?)
+        }
     };
     let rule = Rule { network, deny };
     b.conf_mut::<AccessLoc>().rules.push(rule);

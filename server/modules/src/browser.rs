@@ -172,8 +172,7 @@ conf::directives! {
 fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let [name, written] = d.args.as_slice() else {
         if d.arg(0) != b"unlisted" {
-            let text = format!("invalid parameter \"{}\"", d.arg_str(0));
-            return Err(ConfError::word(d, d.word(0), text));
+            return Err(ConfError::parameter(d, d.word(0)));
         }
         b.conf_mut::<BrowserLoc>().unlisted = true;
         return Ok(());

@@ -105,7 +105,7 @@ fn experiment_beacon(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
             let size = conf::parse_size(text).filter(|size| SIZES.contains(size));
             max_bytes = Some(size.ok_or_else(|| bad_size(d, word))?);
         } else {
-            return Err(crate::limits::bad_parameter(d, word));
+            return Err(ConfError::parameter(d, word));
         }
     }
     let loc = b.conf_mut::<BeaconLoc>();

@@ -152,14 +152,7 @@ fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source
         ConfError::word(d, d.word(0), text)
     };
     let database = read(b, name).map_err(failed)?;
-    let utf8 = match d.args.get(1) {
-        None => false,
-        Some(word) if word.text == b"utf8" => true,
-        Some(word) => {
-            let text = format!("invalid parameter \"{}\"", word.as_str());
-            return Err(ConfError::word(d, word, text));
-        }
-    };
+    let utf8 = conf::has_option(d, 1, b"utf8")?;
     database.is_for(purpose).map_err(|kind| {
         let city = if purpose == Purpose::City {
             " City"

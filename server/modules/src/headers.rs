@@ -132,17 +132,7 @@ conf::directives! {
 }
 
 fn added(b: &mut ConfigBuilder, d: &Directive) -> Result<Added, ConfError> {
-    let always = match d.args.get(2) {
-        None => false,
-        Some(word) if word.text == b"always" => true,
-        Some(word) => {
-            return Err(ConfError::word(
-                d,
-                word,
-                format!("invalid parameter \"{}\"", word.as_str()),
-            ));
-        }
-    };
+    let always = conf::has_option(d, 2, b"always")?;
     Ok(Added {
         name: d.arg(0).to_vec(),
         value: Value::compile(b, d, d.word(1))?,

@@ -20,7 +20,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, Outcome, RejectStatus, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -32,7 +32,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_conn_status": "PASSED, REJECTED or REJECTED_DRY_RUN"
-            => |x, _, _, out| limits::append(x.extensions.get().map(Outcome::name), out);
+            => |x, _, _, out| Outcome::write(x.extensions.get::<ConnOutcome>().map(|own| own.0), out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -76,23 +76,8 @@ pub(crate) struct Limit {
     most: u64,
 }
 
-/// The result for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Rejected,
-    RejectedDryRun,
-}
-
-impl Outcome {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Passed => "PASSED",
-            Self::Rejected => "REJECTED",
-            Self::RejectedDryRun => "REJECTED_DRY_RUN",
-        }
-    }
-}
+/// The result for a request, kept with the exchange.
+struct ConnOutcome(Outcome);
 
 conf::directives! {
     const ROWS: ConfigBuilder;
@@ -108,7 +93,7 @@ fn limit_conn_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
     let key = Value::compile(b, d, d.word(0))?;
     let word = d.word(1);
     let Some(text) = word.text.strip_prefix(b"zone=") else {
-        return Err(limits::bad_parameter(d, word));
+        return Err(ConfError::parameter(d, word));
     };
     let (name, size) = zone::size_of(d, word, text)?;
     if name.is_empty() {
@@ -170,7 +155,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitConnLoc = x.loc(&http);
     // It has been counted before an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<ConnOutcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
@@ -183,7 +168,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             continue;
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
-        x.extensions.set(Outcome::Passed);
+        x.extensions.set(ConnOutcome(Outcome::Passed));
         match hold(zone, key, limit.most) {
             Ok(held) => x.extensions.push(DropGuard::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
@@ -221,10 +206,10 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
     }
     x.extensions.release();
     if dry {
-        x.extensions.set(Outcome::RejectedDryRun);
+        x.extensions.set(ConnOutcome(Outcome::RejectedDryRun));
         return Step::Next;
     }
-    x.extensions.set(Outcome::Rejected);
+    x.extensions.set(ConnOutcome(Outcome::Rejected));
     Step::Status(conf.status.0)
 }
 

@@ -22,7 +22,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, Outcome, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
@@ -35,7 +35,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_req_status": "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN"
-            => |x, _, _, out| limits::append(x.extensions.get().map(Outcome::name), out);
+            => |x, _, _, out| Outcome::write(x.extensions.get::<ReqOutcome>().map(|own| own.0), out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -84,27 +84,8 @@ pub(crate) struct Limit {
     delay: u64,
 }
 
-/// The result for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Outcome {
-    Passed,
-    Delayed,
-    Rejected,
-    DelayedDryRun,
-    RejectedDryRun,
-}
-
-impl Outcome {
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Passed => "PASSED",
-            Self::Delayed => "DELAYED",
-            Self::Rejected => "REJECTED",
-            Self::DelayedDryRun => "DELAYED_DRY_RUN",
-            Self::RejectedDryRun => "REJECTED_DRY_RUN",
-        }
-    }
-}
+/// The result for a request, kept with the exchange.
+struct ReqOutcome(Outcome);
 
 conf::directives! {
     const ROWS: ConfigBuilder;
@@ -129,7 +110,7 @@ fn limit_req_zone(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
                 ConfError::word(d, word, format!("invalid rate \"{}\"", word.as_str()))
             })?;
         } else {
-            return Err(limits::bad_parameter(d, word));
+            return Err(ConfError::parameter(d, word));
         }
     }
     let place = place.filter(|(_, (name, _))| !name.is_empty());
@@ -173,7 +154,7 @@ fn limit_req(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         } else if text == b"nodelay" {
             delay = u64::MAX;
         } else {
-            return Err(limits::bad_parameter(d, word));
+            return Err(ConfError::parameter(d, word));
         }
     }
     let zone = zone.ok_or_else(|| limits::no_zone(d))?;
@@ -206,7 +187,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitReqLoc = x.loc(&http);
     // It has been counted before a wait or an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.extensions.get::<Outcome>().is_some() {
+    if conf.limits.is_empty() || x.extensions.get::<ReqOutcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitReqMain = http.main();
@@ -301,17 +282,17 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
         ),
     }
     if dry {
-        x.extensions.set(Outcome::RejectedDryRun);
+        x.extensions.set(ReqOutcome(Outcome::RejectedDryRun));
         return Step::Next;
     }
-    x.extensions.set(Outcome::Rejected);
+    x.extensions.set(ReqOutcome(Outcome::Rejected));
     Step::Status(conf.status.0)
 }
 
 /// Passes a request on, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
-        x.extensions.set(Outcome::Passed);
+        x.extensions.set(ReqOutcome(Outcome::Passed));
         return Step::Next;
     };
     let dry = *conf.dry_run;
@@ -326,10 +307,10 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         ),
     );
     if dry {
-        x.extensions.set(Outcome::DelayedDryRun);
+        x.extensions.set(ReqOutcome(Outcome::DelayedDryRun));
         return Step::Next;
     }
-    x.extensions.set(Outcome::Delayed);
+    x.extensions.set(ReqOutcome(Outcome::Delayed));
     x.progress.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }

@@ -47,12 +47,6 @@ impl LimitLevel {
     }
 }
 
-/// Appends the outcome of a request to a variable; returns false if no limit applied.
-pub(crate) fn append(outcome: Option<&str>, out: &mut Vec<u8>) -> bool {
-    out.extend_from_slice(outcome.unwrap_or_default().as_bytes());
-    outcome.is_some()
-}
-
 /// A status for requests that are refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RejectStatus(pub(crate) u16);
@@ -69,15 +63,35 @@ impl FromArgs for RejectStatus {
 /// The status of a request for which there was no room in a zone, or that is over a limit.
 pub(crate) const UNAVAILABLE: RejectStatus = RejectStatus(503);
 
+/// The result of a limit for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Passed,
+    Delayed,
+    Rejected,
+    DelayedDryRun,
+    RejectedDryRun,
+}
+
+impl Outcome {
+    /// Appends the value of `$limit_conn_status` or `$limit_req_status`; returns whether there is one.
+    pub(crate) fn write(outcome: Option<Self>, out: &mut Vec<u8>) -> bool {
+        let name: &[u8] = match outcome {
+            None => return false,
+            Some(Self::Passed) => b"PASSED",
+            Some(Self::Delayed) => b"DELAYED",
+            Some(Self::Rejected) => b"REJECTED",
+            Some(Self::DelayedDryRun) => b"DELAYED_DRY_RUN",
+            Some(Self::RejectedDryRun) => b"REJECTED_DRY_RUN",
+        };
+        out.extend_from_slice(name);
+        true
+    }
+}
+
 /// A number above zero, as in `burst=5`.
 pub(crate) fn positive(text: &[u8]) -> Option<u64> {
     conf::parse_number(text).filter(|n| *n > 0)
-}
-
-/// The error for a word that means nothing.
-pub(crate) fn bad_parameter(d: &Directive, word: &Word) -> ConfError {
-    let text = format!("invalid parameter \"{}\"", word.as_str());
-    ConfError::word(d, word, text)
 }
 
 /// The error for a directive without its zone.

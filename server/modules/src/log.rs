@@ -157,11 +157,7 @@ fn combined(b: &mut ConfigBuilder, d: &Directive) -> Result<Arc<Format>, ConfErr
 fn access_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if d.arg(0) == b"off" {
         if d.args.len() > 1 {
-            return Err(ConfError::word(
-                d,
-                d.word(1),
-                format!("invalid parameter \"{}\"", d.arg_str(1)),
-            ));
+            return Err(ConfError::parameter(d, d.word(1)));
         }
         b.conf_mut::<LogLoc>().off = true;
         return Ok(());

@@ -28,6 +28,14 @@ pub(crate) fn parse(text: &[u8]) -> Result<Address, &'static str> {
     if text.iter().any(|byte| b"/?".contains(byte)) {
         return Err("invalid host");
     }
+    parse_inet(text)
+}
+
+/// Reads `host[:port]` or `[address][:port]`.
+///
+/// # Errors
+/// The error, in nginx's words.
+pub(crate) fn parse_inet(text: &[u8]) -> Result<Address, &'static str> {
     let host_end = match text.first() {
         Some(b'[') => memchr::memchr(b']', text).ok_or("invalid host")? + 1,
         _ => memchr::memchr(b':', text).unwrap_or(text.len()),
@@ -66,12 +74,13 @@ pub(crate) fn unix_host(path: &[u8]) -> Result<String, &'static str> {
 }
 
 /// Whether a text is an IPv6 address, without brackets.
-pub(crate) fn is_ipv6(text: &[u8]) -> bool {
+fn is_ipv6(text: &[u8]) -> bool {
     let text = str::from_utf8(text).ok();
     text.is_some_and(|text| text.parse::<std::net::Ipv6Addr>().is_ok())
 }
 
-const UNIX: &[u8] = b"unix:";
+/// Begins the address of a UNIX-domain socket.
+pub(crate) const UNIX: &[u8] = b"unix:";
 
 #[cfg(test)]
 mod tests {

@@ -142,13 +142,7 @@ fn rewrite(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             (b"break", _) => Flag::Break,
             (b"redirect", _) => Flag::Redirect(302),
             (b"permanent", _) => Flag::Redirect(301),
-            _ => {
-                return Err(ConfError::word(
-                    d,
-                    d.word(2),
-                    format!("invalid parameter \"{}\"", d.arg_str(2)),
-                ));
-            }
+            _ => return Err(ConfError::parameter(d, d.word(2))),
         };
     }
     let replacement = Replacement::compile(b, d, d.word(1))?;

@@ -137,10 +137,7 @@ impl FromArgs for Retention {
             match (time, size) {
                 (Some(rows_s), _) => retention.rows_s = rows_s,
                 (_, Some(bytes)) => retention.max_bytes = Some(bytes),
-                _ => {
-                    let text = format!("invalid parameter \"{}\"", word.as_str());
-                    return Err(ConfError::word(d, word, text));
-                }
+                _ => return Err(ConfError::parameter(d, word)),
             }
         }
         Ok(retention)

@@ -156,7 +156,7 @@ fn keepalive(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         match d.args.get(1) {
             None => Ok((connections, false)),
             Some(word) if word.text == b"local" => Ok((connections, true)),
-            Some(word) => Err(invalid_parameter(d, word)),
+            Some(word) => Err(ConfError::parameter(d, word)),
         }
     };
     set(b, d, |block| &mut block.keepalive, parse)
@@ -228,12 +228,7 @@ fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), Conf
         }
         _ => None,
     };
-    read.ok_or_else(|| invalid_parameter(d, word))
-}
-
-fn invalid_parameter(d: &Directive, word: &Word) -> ConfError {
-    let text = format!("invalid parameter \"{}\"", word.as_str());
-    ConfError::word(d, word, text)
+    read.ok_or_else(|| ConfError::parameter(d, word))
 }
 
 /// Idle connections where `keepalive` is not written, which locations do not share.

@@ -47,14 +47,7 @@ impl FromArgs for Params {
             return Err(ConfError::word(d, d.word(0), text));
         }
         let value = Value::compile(cx, d, d.word(1))?;
-        let if_not_empty = match d.args.get(2) {
-            None => false,
-            Some(word) if word.text == b"if_not_empty" => true,
-            Some(word) => {
-                let text = format!("invalid parameter \"{}\"", word.as_str());
-                return Err(ConfError::word(d, word, text));
-            }
-        };
+        let if_not_empty = conf::has_option(d, 2, b"if_not_empty")?;
         Arc::make_mut(&mut self.0).push(Param {
             name: d.arg(0).into(),
             value,

@@ -42,13 +42,7 @@ impl Options {
             Some(("if", _)) => {
                 self.condition = Some(Value::compile_bytes(b, d, word, &word.text[3..])?)
             }
-            _ => {
-                return Err(ConfError::word(
-                    d,
-                    word,
-                    format!("invalid parameter \"{text}\""),
-                ));
-            }
+            _ => return Err(ConfError::parameter(d, word)),
         }
         if self.gzip.is_some() && self.buffer.is_none() {
             self.buffer = Some(GZIP_BUFFER_BYTES);

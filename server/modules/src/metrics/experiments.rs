@@ -19,22 +19,12 @@ pub(super) fn write(page: &mut Writer, arms: &[ArmFigures]) {
     }
     for (name, kind, help, value) in FAMILIES {
         let name = format!("firstbyte_experiment_{name}");
-        let is_counter = matches!(kind, MetricType::Counter);
-        let sample = if is_counter {
-            format!("{name}_total")
-        } else {
-            name.clone()
+        let sample = match kind {
+            MetricType::Counter => format!("{name}_total"),
+            _ => name.clone(),
         };
-        page.family(
-            &name,
-            *kind,
-            if name.ends_with("_bytes") {
-                "bytes"
-            } else {
-                ""
-            },
-            help,
-        );
+        let is_bytes = name.ends_with("_bytes");
+        page.family(&name, *kind, if is_bytes { "bytes" } else { "" }, help);
         for arm in arms {
             page.sample(&sample, &labels(arm), value(arm));
         }
@@ -56,53 +46,14 @@ fn labels(arm: &ArmFigures) -> [(&'static str, &str); 2] {
     ]
 }
 
+#[rustfmt::skip] // One line a family.
 const FAMILIES: &[Figure] = &[
-    (
-        "connections",
-        MetricType::Counter,
-        "Connections of an arm, open or closed.",
-        |arm| arm.connections,
-    ),
-    (
-        "requests",
-        MetricType::Counter,
-        "Requests of an arm that have ended.",
-        |arm| arm.counts.requests,
-    ),
-    (
-        "truncated_responses",
-        MetricType::Counter,
-        "Responses of an arm that ended short of their Content-Length.",
-        |arm| arm.counts.truncated,
-    ),
-    (
-        "aborted_requests",
-        MetricType::Counter,
-        "Requests of an arm that the client aborted before the end of the response.",
-        |arm| arm.counts.aborted,
-    ),
-    (
-        "promised_bytes",
-        MetricType::Counter,
-        "Expected bytes (Content-Length) of response bodies of an arm.",
-        |arm| arm.counts.promised_bytes,
-    ),
-    (
-        "sent_bytes",
-        MetricType::Counter,
-        "Sent bytes of these bodies.",
-        |arm| arm.counts.sent_bytes,
-    ),
-    (
-        "open_connections",
-        MetricType::Gauge,
-        "Open connections of an arm.",
-        |arm| arm.open,
-    ),
-    (
-        "memory_bytes",
-        MetricType::Gauge,
-        "Memory of open connections of an arm, without buffers of the kernel.",
-        |arm| arm.memory_bytes,
-    ),
+    ("connections", MetricType::Counter, "Connections of an arm, open or closed.", |arm| arm.connections),
+    ("requests", MetricType::Counter, "Requests of an arm that have ended.", |arm| arm.counts.requests),
+    ("truncated_responses", MetricType::Counter, "Responses of an arm that ended short of their Content-Length.", |arm| arm.counts.truncated),
+    ("aborted_requests", MetricType::Counter, "Requests of an arm that the client aborted before the end of the response.", |arm| arm.counts.aborted),
+    ("promised_bytes", MetricType::Counter, "Expected bytes (Content-Length) of response bodies of an arm.", |arm| arm.counts.promised_bytes),
+    ("sent_bytes", MetricType::Counter, "Sent bytes of these bodies.", |arm| arm.counts.sent_bytes),
+    ("open_connections", MetricType::Gauge, "Open connections of an arm.", |arm| arm.open),
+    ("memory_bytes", MetricType::Gauge, "Memory of open connections of an arm, without buffers of the kernel.", |arm| arm.memory_bytes),
 ];

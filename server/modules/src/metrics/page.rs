@@ -91,17 +91,11 @@ fn connections(page: &mut Writer, facts: &Facts) {
             );
         }
     }
-    page.family(
+    let (name, help) = (
         "firstbyte_accepted_connections",
-        MetricType::Counter,
-        "",
         "Connections accepted since the start.",
     );
-    page.sample(
-        "firstbyte_accepted_connections_total",
-        &[],
-        facts.totals.accepted,
-    );
+    counters(page, name, help, "", &[("", facts.totals.accepted)]);
 }
 
 /// The protocols that are counted, with their places in the counters.
@@ -176,36 +170,23 @@ fn times(page: &mut Writer, sums: &Sums) {
 
 fn events(page: &mut Writer, sums: &Sums) {
     for family in EVENTS {
-        page.family(family.name, MetricType::Counter, "", family.help);
-        let name = format!("{}_total", family.name);
-        for (value, event) in family.events {
-            let labels = [(family.label, *value)];
-            let labels = &labels[usize::from(value.is_empty())..];
-            page.sample(&name, labels, sums.events(*event));
-        }
+        let counts = (family.events.iter()).map(|(value, event)| (*value, sums.events(*event)));
+        let counts: Vec<_> = counts.collect();
+        counters(page, family.name, family.help, family.label, &counts);
     }
 }
 
 /// Figures of the store process.
 fn store(page: &mut Writer, figures: &StoreFigures) {
-    page.family(
+    let (name, help) = (
         "firstbyte_lab_store_samples",
-        MetricType::Counter,
-        "",
         "Samples that the store process has received, by whether it could write them.",
     );
-    for (result, count) in [("written", figures.written), ("dropped", figures.dropped)] {
-        let labels = [("result", result)];
-        page.sample("firstbyte_lab_store_samples_total", &labels, count);
-    }
-    page.family(
-        "firstbyte_lab_store_failed_writes",
-        MetricType::Counter,
-        "",
-        "Writes to the store that failed and are tried again.",
-    );
-    let failed = figures.failed_writes;
-    page.sample("firstbyte_lab_store_failed_writes_total", &[], failed);
+    let counts = [("written", figures.written), ("dropped", figures.dropped)];
+    counters(page, name, help, "result", &counts);
+    let help = "Writes to the store that failed and are tried again.";
+    let counts = [("", figures.failed_writes)];
+    counters(page, "firstbyte_lab_store_failed_writes", help, "", &counts);
     let help = "Whether the store cannot be written at present.";
     let failing = u64::from(figures.is_failing);
     gauge(page, "firstbyte_lab_store_failing", "", help, failing);
@@ -231,8 +212,7 @@ fn batches(page: &mut Writer, figures: &StoreFigures) {
             figures.spill_dropped,
         ),
     ] {
-        page.family(name, MetricType::Counter, "", help);
-        page.sample(&format!("{name}_total"), &[], count);
+        counters(page, name, help, "", &[("", count)]);
     }
     let (name, batches) = (
         "firstbyte_lab_store_spilled_batches",
@@ -252,15 +232,22 @@ fn files(page: &mut Writer, sums: &Sums) {
     let (name, bytes) = ("firstbyte_open_files_memory_bytes", files.memory_bytes);
     let help = "Memory of cached small files.";
     gauge(page, name, "bytes", help, bytes);
-    page.family(
+    let (name, help) = (
         "firstbyte_file_lookups",
-        MetricType::Counter,
-        "",
         "File lookups, by whether the file was already open.",
     );
-    for (result, count) in [("hit", files.hits), ("miss", files.misses)] {
-        let labels = [("result", result)];
-        page.sample("firstbyte_file_lookups_total", &labels, count);
+    let counts = [("hit", files.hits), ("miss", files.misses)];
+    counters(page, name, help, "result", &counts);
+}
+
+/// A family of counters, each with its value of the label; one with an empty value has no label.
+fn counters(page: &mut Writer, name: &str, help: &str, label: &str, counts: &[(&str, u64)]) {
+    page.family(name, MetricType::Counter, "", help);
+    let sample = format!("{name}_total");
+    for (value, count) in counts {
+        let labels = [(label, *value)];
+        let labels = &labels[usize::from(value.is_empty())..];
+        page.sample(&sample, labels, count);
     }
 }
 

@@ -54,10 +54,7 @@ impl<T: Clone> Rules<T> {
     ) -> Result<Self, ConfError> {
         match (d.args.len(), d.arg(0)) {
             (1, b"off") => Ok(Self(None)),
-            (1, _) => {
-                let text = format!("invalid parameter \"{}\"", d.arg_str(0));
-                Err(ConfError::word(d, d.word(0), text))
-            }
+            (1, _) => Err(ConfError::parameter(d, d.word(0))),
             _ => Ok(Self(Some(Arc::new(vec![read(cx, d)?])))),
         }
     }

@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_base::address::parse_port;
 use server_base::errlog::{Level, Printable, Shown};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
@@ -19,7 +18,7 @@ use server_upstream::protocol::HTTP1;
 
 use super::conf::ProxyLoc;
 use super::handle;
-use crate::pass_address;
+use crate::pass_address::{self, Address, UNIX};
 
 /// Where requests of a location are passed to.
 #[derive(Debug)]
@@ -83,18 +82,18 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
         }
         None => return Err(wrong("invalid URL prefix".to_owned())),
     };
-    let parsed =
+    let (address, parts) =
         parse(rest).map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
     let group = b
         .conf_mut::<Groups>()
-        .add(d, &parsed.host, parsed.port, HTTP1.default_port)?;
+        .add(d, &address.host, address.port, HTTP1.default_port)?;
     let location = b.location();
     let draft = b.draft(location);
     let prefix = matches!(
         draft.kind,
         LocationKind::Exact | LocationKind::Prefix | LocationKind::PrefixOnly
     );
-    if !prefix && !parsed.parts.uri.is_empty() {
+    if !prefix && !parts.uri.is_empty() {
         let text = "\"proxy_pass\" cannot have URI part in location given by regular expression, or inside named \
                     location, or inside \"if\" statement, or inside \"limit_except\" block";
         return Err(ConfError::at(d, text));
@@ -105,7 +104,7 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
     };
     Ok(Fixed {
         url: url.into(),
-        parts: parsed.parts,
+        parts,
         group,
         location,
     })
@@ -131,77 +130,45 @@ fn schema(url: &[u8]) -> Option<Schema<'_>> {
     }
 }
 
-/// A URL behind its `http://`.
-#[derive(Debug, PartialEq, Eq)]
-struct Parsed {
-    /// The host as groups are looked up by: a name, an address, or `unix:` and a path.
-    host: String,
-    /// The port, if one is written.
-    port: Option<u16>,
-    parts: UrlParts,
-}
-
-/// Reads a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`.
-fn parse(rest: &[u8]) -> Result<Parsed, &'static str> {
-    if rest.len() >= UNIX.len() && rest[..UNIX.len()].eq_ignore_ascii_case(UNIX) {
-        return parse_unix(&rest[UNIX.len()..]);
+/// Reads a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`. The address is
+/// as groups are looked up by.
+fn parse(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
+    if let Some((schema, rest)) = rest.split_at_checked(UNIX.len())
+        && schema.eq_ignore_ascii_case(UNIX)
+    {
+        return parse_unix(rest);
     }
     let uri_at = |from: usize, marks: &[u8]| {
         let at = rest[from..].iter().position(|byte| marks.contains(byte));
         at.map_or(rest.len(), |at| from + at)
     };
-    let (host_end, end) = if rest.first() == Some(&b'[') {
-        let close = memchr::memchr(b']', rest).ok_or("invalid host")? + 1;
-        (close, uri_at(close, b"/"))
-    } else {
-        let end = uri_at(0, b"/?");
-        (memchr::memchr(b':', &rest[..end]).unwrap_or(end), end)
+    let end = match rest.first() {
+        Some(b'[') => uri_at(memchr::memchr(b']', rest).ok_or("invalid host")? + 1, b"/"),
+        _ => uri_at(0, b"/?"),
     };
-    let (host, port_text) = (&rest[..host_end], &rest[host_end..end]);
-    let port = match port_text {
-        [] => None,
-        [b':', digits @ ..] => {
-            let digits = std::str::from_utf8(digits).map_err(|_| "invalid port")?;
-            Some(parse_port(digits)?)
-        }
-        _ => return Err("invalid host"),
+    let address = pass_address::parse_inet(&rest[..end])?;
+    let usual_port = address.port.is_none_or(|port| port == HTTP1.default_port);
+    let (host, port_text) = rest[..end].split_at(address.host.len());
+    let parts = UrlParts {
+        host: (if usual_port { host } else { &rest[..end] }).into(),
+        port: (if usual_port { b"80" } else { &port_text[1..] }).into(),
+        uri: with_slash(&rest[end..]),
     };
-    if host.is_empty() || host == b"[]" {
-        return Err("no host");
-    }
-    if host.starts_with(b"[") && !pass_address::is_ipv6(&host[1..host.len() - 1]) {
-        return Err("invalid IPv6 address");
-    }
-    let shown_port = port
-        .filter(|port| *port != HTTP1.default_port)
-        .map(|_| port_text);
-    let text = std::str::from_utf8(host).map_err(|_| "invalid host")?;
-    Ok(Parsed {
-        host: text.to_owned(),
-        port,
-        parts: UrlParts {
-            host: [host, shown_port.unwrap_or_default()].concat().into(),
-            port: shown_port.map_or(&b"80"[..], |port| &port[1..]).into(),
-            uri: with_slash(&rest[end..]),
-        },
-    })
+    Ok((address, parts))
 }
 
-fn parse_unix(rest: &[u8]) -> Result<Parsed, &'static str> {
+fn parse_unix(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
     let (path, uri) = match memchr::memchr(b':', rest) {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, &[][..]),
     };
     let host = pass_address::unix_host(path)?;
-    Ok(Parsed {
-        host,
-        port: None,
-        parts: UrlParts {
-            host: b"localhost".as_slice().into(),
-            port: Box::default(),
-            uri: with_slash(uri),
-        },
-    })
+    let parts = UrlParts {
+        host: b"localhost".as_slice().into(),
+        port: Box::default(),
+        uri: with_slash(uri),
+    };
+    Ok((Address { host, port: None }, parts))
 }
 
 /// A query without a path is that of the root.
@@ -240,13 +207,13 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
             return Err(refuse(x, &text));
         }
     };
-    let parsed = parse(rest)
+    let (address, parts) = parse(rest)
         .map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Printable(rest))))?;
     let target = http
         .main::<Groups>()
-        .target(&parsed.host, parsed.port, HTTP1.default_port)
+        .target(&address.host, address.port, HTTP1.default_port)
         .map_err(|text| refuse(x, &text))?;
-    x.extensions.set(Made(parsed.parts));
+    x.extensions.set(Made(parts));
     Ok(target)
 }
 
@@ -257,5 +224,3 @@ pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts>
         Pass::Computed(_) => x.extensions.get::<Made>().map(|made| &made.0),
     }
 }
-
-const UNIX: &[u8] = b"unix:";

@@ -52,10 +52,7 @@ pub(super) fn proxy_redirect(b: &mut ConfigBuilder, d: &Directive) -> Result<(),
     }
     let rewrite = match d.args.len() {
         1 if d.arg(0) == b"default" => usual(b, d)?,
-        1 => {
-            let text = format!("invalid parameter \"{}\"", d.arg_str(0));
-            return Err(ConfError::word(d, d.word(0), text));
-        }
+        1 => return Err(ConfError::parameter(d, d.word(0))),
         _ => Rewrite::of_prefix(b, d)?,
     };
     let own = &mut b.conf_mut::<ProxyLoc>().redirects;

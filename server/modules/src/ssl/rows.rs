@@ -160,8 +160,7 @@ fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
             _ => false,
         };
         if !valid {
-            let text = format!("invalid parameter \"{}\"", word.as_str());
-            return Err(ConfError::word(d, word, text));
+            return Err(ConfError::parameter(d, word));
         }
     }
     let cache = match max {
