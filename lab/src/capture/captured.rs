@@ -1,4 +1,4 @@
-//! Segments as they were captured, before anything is known of their ends.
+//! Captured segments, before the roles of both ends are known.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -21,7 +21,7 @@ pub(super) struct Captured {
     pub(super) digest: u64,
     /// Bytes of payload on the wire.
     pub(super) payload_bytes: u32,
-    /// Begin and length of the part of the payload that is kept in [`Collected::bytes`].
+    /// Offset and length in [`Collected::bytes`] of the kept part of the payload.
     pub(super) kept: (u32, u32),
 }
 

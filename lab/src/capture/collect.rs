@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 
 use super::captured::{Captured, Collected, Points};
 use super::copies;
-use super::decrypt::{self, KeyLog, Opened};
+use super::decrypt::{self, Decrypted, KeyLog};
 use super::file::{self, Packet};
 use super::flow::Flow;
 use super::packet::{self, Carried, Found};
@@ -23,7 +23,7 @@ pub struct Capture {
     /// For each flow the times to its ends.
     pub(super) paths: Vec<Path>,
     /// Decrypted contents of each flow, if any.
-    pub(super) opened: Vec<Option<Opened>>,
+    pub(super) decrypted: Vec<Option<Decrypted>>,
     /// Number of packets in the file, of TCP or not.
     pub packets: u64,
     /// Sentences about parts that were left out, with the reason.
@@ -35,8 +35,8 @@ impl Capture {
     /// connections.
     pub fn decrypt(&mut self, log: &KeyLog) -> usize {
         let flows = self.flows.iter();
-        self.opened = flows.map(|flow| decrypt::open(flow, log)).collect();
-        self.opened.iter().flatten().count()
+        self.decrypted = flows.map(|flow| decrypt::open(flow, log)).collect();
+        self.decrypted.iter().flatten().count()
     }
 }
 
@@ -48,7 +48,7 @@ pub fn read(reader: impl Read) -> Result<Capture, String> {
     read_within(reader, LIMITS)
 }
 
-/// Reads a capture as far as these limits allow.
+/// Reads a capture within these limits.
 pub(super) fn read_within(reader: impl Read, limits: Limits) -> Result<Capture, String> {
     let mut collector = Collector {
         limits,
@@ -96,7 +96,7 @@ struct LeftOut {
     unknown_links: u64,
     beyond_flows: u64,
     payloads: u64,
-    /// Packets that were cut within their headers, within the options of TCP, and behind.
+    /// Packets that a snap length has cut: within headers, within TCP options, within the payload.
     cut_heads: u64,
     cut_options: u64,
     cut_payloads: u64,
@@ -169,7 +169,7 @@ impl Collector {
             identification: carried.identification,
             digest: digest(&carried, &header),
             payload_bytes: u32::try_from(payload_bytes).unwrap_or(u32::MAX),
-            // Both are at most those that are kept of a flow.
+            // Both are at most the limit of kept bytes of a flow.
             kept: (begin as u32, kept as u32),
         });
         ControlFlow::Continue(())
@@ -233,7 +233,7 @@ impl Collector {
         }
         let paths = paths::of(&flows);
         Ok(Capture {
-            opened: flows.iter().map(|_| None).collect(),
+            decrypted: flows.iter().map(|_| None).collect(),
             flows,
             paths,
             packets: self.packets,

@@ -189,7 +189,8 @@ fn remove_again(flow: &mut Collected) {
 pub(super) const POINTS_MAX: usize = 16;
 /// Time within which an IP identification is unique, ns: hosts repeat it after 65,536 packets.
 pub(super) const IDENTIFICATION_NS: u64 = 1_000_000_000;
-/// How late a copy without an identification may be, ns: Linux sends nothing again before 200 ms without an acknowledgement.
+/// Limit of delay of a copy without an identification, ns: Linux retransmits after 200 ms at the earliest.
 pub(super) const COPY_NS: u64 = 50_000_000;
-/// Copies without an identification are a third of a connection or more: those of each packet are half of it.
+/// Least share of copies without an identification, as one in this many packets. If each packet is captured twice, half are
+/// copies.
 const COPIES_SHARE: usize = 3;

@@ -73,7 +73,7 @@ fn not_one(error: PcapError<&[u8]>) -> String {
     }
 }
 
-/// A reader that fills buffers as far as there are bytes.
+/// A reader that fills a buffer unless the file ends.
 struct Full<R>(R);
 
 impl<R: Read> Read for Full<R> {

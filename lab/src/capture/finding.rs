@@ -12,7 +12,7 @@ use super::hello::TLS13;
 use super::paths::Path;
 use super::stall::{self, Stall};
 use super::writes;
-use crate::doctor::judge::connect::Opened;
+use crate::doctor::judge::connect::CapturedConnects;
 use crate::doctor::judge::first_flight::Captured as Flight;
 use crate::doctor::judge::handshake::Captured;
 use crate::doctor::judge::stall::{LINES_MAX, Stalls};
@@ -34,7 +34,7 @@ const RULES: [Rule; 6] = [
     |capture| judge::stall::judge(Facts::Packets(&stalls(capture))),
     |capture| judge::first_flight::judge_window(Facts::Packets(&flights(capture))),
     |capture| judge::handshake::judge(Facts::Packets(&hellos(capture))),
-    |capture| judge::connect::judge_connects(Facts::Packets(&opened(capture))),
+    |capture| judge::connect::judge_connects(Facts::Packets(&connects(capture))),
     |capture| judge::tls_record_size::judge(Facts::Packets(&slow_records(capture))),
     |capture| judge::write_size::judge(Facts::Packets(&runs(capture))),
 ];
@@ -129,10 +129,10 @@ pub(crate) fn hellos(capture: &Capture) -> Vec<Captured> {
 }
 
 /// Connections of a capture as they were opened.
-pub(crate) fn opened(capture: &Capture) -> Opened {
+pub(crate) fn connects(capture: &Capture) -> CapturedConnects {
     let begins = |flow: &&Flow| flow.segments.first().is_some_and(|one| one.is_syn());
-    Opened {
+    CapturedConnects {
         connections: capture.flows.iter().filter(begins).count(),
-        again: capture.flows.iter().filter_map(connect::of).collect(),
+        retries: capture.flows.iter().filter_map(connect::of).collect(),
     }
 }

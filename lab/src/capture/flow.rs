@@ -21,7 +21,7 @@ pub struct Flow {
     pub segment_bytes: u32,
     /// Whether [`Flow::segment_bytes`] is from the handshake; else it is the largest captured segment.
     pub is_segment_size_known: bool,
-    /// Payload of the client and of the server, as far as it has no gap.
+    /// Payload of the client and of the server up to the first gap.
     pub(super) from_client: Stream,
     pub(super) from_server: Stream,
 }
@@ -53,7 +53,7 @@ pub struct Segment {
     pub acknowledged: Option<i64>,
     /// Bytes that its sender can receive beyond `acknowledged`; `None` if the window scale is unknown.
     pub window: Option<u32>,
-    /// Whether it brings bytes, a SYN or a FIN behind all that came before.
+    /// Whether it has bytes, a SYN or a FIN beyond all earlier segments of its direction.
     pub is_new: bool,
     flags: u8,
 }
@@ -65,7 +65,7 @@ impl Segment {
         self.begin + i64::from(self.bytes) + i64::from(self.is_syn()) + i64::from(self.is_fin())
     }
 
-    /// Whether it opens its direction.
+    /// Whether it has a SYN.
     #[must_use]
     pub fn is_syn(&self) -> bool {
         self.flags & Header::SYN != 0
@@ -108,7 +108,7 @@ impl Flow {
             let own = segments.iter().zip(&collected.segments);
             let own = own.filter(|(segment, _)| segment.from == from);
             let pieces = own.map(|(segment, one)| Piece {
-                // A SYN's payload begins behind it (TCP Fast Open, RFC 7413).
+                // The payload of a SYN follows its sequence number (TCP Fast Open, RFC 7413).
                 place: segment.begin + i64::from(segment.is_syn()),
                 at_ns: segment.at_ns,
                 packet: segment.packet,
@@ -158,7 +158,7 @@ impl Flow {
 #[derive(Clone, Copy, Debug, Default)]
 struct Track {
     last: Option<(u32, i64)>,
-    /// The place behind all that was sent.
+    /// Offset after the highest byte so far.
     end: Option<i64>,
 }
 

@@ -9,7 +9,7 @@ use engines::hpack::{DEFAULT_TABLE_BYTES, Decoder};
 pub(super) struct Frame {
     /// Place of its head.
     pub(super) begin: usize,
-    /// Place behind its payload, which may not be there any more.
+    /// Offset after its payload; it may exceed the captured bytes.
     pub(super) end: usize,
     pub(super) kind: u8,
     pub(super) flags: u8,
@@ -172,7 +172,7 @@ pub(super) mod tests {
         [&head, payload].concat()
     }
 
-    /// The begin of a client's connection, with a request for `/abc` on stream 1.
+    /// The beginning of a client's connection, with a request for `/abc` on stream 1.
     pub(in crate::capture) fn request() -> Vec<u8> {
         let head = frame(HEADERS, END_HEADERS | 1, 1, b"\x82\x44\x04/abc");
         [PREFACE, &frame(4, 0, 0, b""), &head].concat()

@@ -34,7 +34,7 @@ pub(super) fn of(flow: &Flow, path: &Path) -> Option<Handshake> {
     })
 }
 
-/// The client's first record behind its ClientHello that answers the server.
+/// The client's first record after its ClientHello that answers the server.
 fn answer(flow: &Flow, version: u16) -> Option<Record> {
     let records = records::of(&flow.from_client);
     // In TLS 1.3 a ChangeCipherSpec means nothing, and may come early.
@@ -92,13 +92,13 @@ fn flight(flow: &Flow, path: &Path, version: u16) -> Option<Flight> {
         last_ns = Some(segment.at_ns);
     }
     if sent_again {
-        // A pause may be that of a loss.
+        // A pause may be due to the loss.
         flight.round_trips = None;
     }
     Some(flight)
 }
 
-/// Looks at the first records behind the handshake: later ones are large on purpose.
+/// Finds a slow record among the first ones after the handshake; later records are large on purpose.
 pub(super) fn slow_record(flow: &Flow, path: &Path) -> Option<SlowRecord> {
     let round_trip = path.round_trip_ns().filter(|ns| *ns >= ROUND_TRIP_NS_MIN)?;
     let version = hello::server(&flow.from_server)?.version;
@@ -133,5 +133,5 @@ pub(super) const ROUND_TRIP_NS_MIN: u64 = 2_000_000;
 const INITIAL_WINDOW_SEGMENTS: u32 = 10;
 /// A pause of this many tenths of a round trip is one for an acknowledgement.
 const PAUSE_TENTHS: u64 = 7;
-/// Records at the begin of the data: tickets and the first response.
+/// Records at the beginning of the data: tickets and the first response.
 const RECORDS_LOOKED_AT: usize = 4;

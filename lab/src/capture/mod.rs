@@ -38,9 +38,9 @@ pub(crate) mod tests;
 
 pub use collect::{Capture, read};
 pub use decrypt::KeyLog;
-pub use finding::{coverage, findings};
 #[cfg(test)]
-pub(crate) use finding::{flights, hellos, opened, runs, slow_records, stalls};
+pub(crate) use finding::{connects, flights, hellos, runs, slow_records, stalls};
+pub use finding::{coverage, findings};
 pub use flow::{Flow, Segment, Side};
 pub use requests::Counted;
 pub use stall::Stall;

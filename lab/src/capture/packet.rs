@@ -9,7 +9,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 pub(super) struct Carried<'a> {
     pub(super) from: IpAddr,
     pub(super) to: IpAddr,
-    /// Header and payload, as far as they were captured.
+    /// Captured part of header and payload.
     pub(super) bytes: &'a [u8],
     /// Length of header and payload on the wire.
     pub(super) wire_bytes: usize,

@@ -1,6 +1,6 @@
 //! Decrypted contents of a direction, with the record of each part.
 
-/// Contents of a direction behind its handshake.
+/// Contents of a direction after its handshake.
 #[derive(Debug, Default)]
 pub(super) struct Plain {
     pub(super) bytes: Vec<u8>,

@@ -2,7 +2,7 @@
 
 use engines::http::parse_decimal;
 
-use super::decrypt::Opened;
+use super::decrypt::Decrypted;
 use super::flow::{Flow, Side};
 use super::frames::{self, Frame};
 use super::hello;
@@ -30,7 +30,7 @@ impl Counted {
 
 /// The requests of a flow, in order.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct Requests {
     pub(super) counted: Counted,
     requests: Vec<Request>,
     /// Of HTTP/2: the server's frames, with their places in the payload of TCP.
@@ -55,14 +55,14 @@ pub(super) struct InProgress {
     pub(super) frame: Option<String>,
 }
 
-impl Asked {
+impl Requests {
     /// Finds the requests of a flow, in its decrypted contents if there are any.
-    pub(super) fn of(flow: &Flow, opened: Option<&Opened>) -> Self {
-        let (requests, frames) = match opened {
-            Some(opened) => {
-                let client = &opened.client;
+    pub(super) fn of(flow: &Flow, decrypted: Option<&Decrypted>) -> Self {
+        let (requests, frames) = match decrypted {
+            Some(decrypted) => {
+                let client = &decrypted.client;
                 let requests = heads(&client.bytes, |place| client.at_ns(place));
-                (requests, frames_of(opened))
+                (requests, frames_of(decrypted))
             }
             None => {
                 let client = &flow.from_client;
@@ -115,14 +115,14 @@ impl Asked {
     }
 }
 
-/// The server's frames among decrypted contents, by the begin of the record that each began in.
-fn frames_of(opened: &Opened) -> Vec<(i64, Frame)> {
-    if !frames::is_http2(&opened.client.bytes) {
+/// The server's frames in decrypted contents, with the offset of the record in which each begins.
+fn frames_of(decrypted: &Decrypted) -> Vec<(i64, Frame)> {
+    if !frames::is_http2(&decrypted.client.bytes) {
         return Vec::new();
     }
-    let frames = frames::frames(&opened.server.bytes).into_iter();
+    let frames = frames::frames(&decrypted.server.bytes).into_iter();
     let placed = frames.filter_map(|frame| {
-        let record = opened.server.record_of(frame.begin)?;
+        let record = decrypted.server.record_of(frame.begin)?;
         Some((record as i64, frame))
     });
     placed.collect()
@@ -193,7 +193,7 @@ fn head(bytes: &[u8]) -> Option<Head> {
     })
 }
 
-/// Starts of the client's flights: payload that follows payload of the server, behind the TLS handshake if there is one.
+/// Starts of the client's flights: payload that follows payload of the server, after the TLS handshake if there is one.
 fn flights(flow: &Flow) -> Vec<Request> {
     let begin = first_request_byte(flow);
     let mut found = Vec::new();

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use super::collect::Capture;
 use super::flow::{Flow, Segment, Side};
 use super::records::{self, APPLICATION_DATA, Record};
-use super::requests::{Asked, Counted};
+use super::requests::{Counted, Requests};
 use crate::doctor::milliseconds;
 
 /// A time for which a server waited for an acknowledgement.
@@ -39,7 +39,7 @@ pub struct Stall {
     pub withheld_bytes: u32,
     /// From the short segment to the kept data: the client's whole loss, ms.
     pub lost_ms: f64,
-    /// When the short segment and the packet that was kept were captured, nanoseconds since 1970.
+    /// Capture times of the short segment and of the kept data, nanoseconds since 1970.
     pub span_ns: (u64, u64),
     /// Bytes that the server sent since the request, before the stall.
     pub sent_bytes: u64,
@@ -121,8 +121,8 @@ pub(super) fn of(capture: &Capture) -> Stalls {
         .flows
         .iter()
         .zip(&capture.paths)
-        .zip(&capture.opened);
-    for (place, ((flow, path), opened)) in flows.enumerate() {
+        .zip(&capture.decrypted);
+    for (place, ((flow, path), decrypted)) in flows.enumerate() {
         let (Some(client_ns), Some(server_ns)) = (path.client_ns, path.server_ns) else {
             all.unjudged += usize::from(flow.has_both_directions());
             continue;
@@ -139,15 +139,16 @@ pub(super) fn of(capture: &Capture) -> Stalls {
             room: None,
             sent_bytes: 0,
         };
-        let mut asked = None;
+        let mut requests = None;
         for segment in &flow.segments {
-            match watch.see(segment) {
-                Seen::Nothing => {}
-                Seen::OtherPause => all.others += 1,
-                Seen::Stall(held) => {
-                    let asked = asked.get_or_insert_with(|| Asked::of(flow, opened.as_ref()));
+            match watch.observe(segment) {
+                Observed::Nothing => {}
+                Observed::OtherPause => all.others += 1,
+                Observed::Stall(held) => {
+                    let requests =
+                        requests.get_or_insert_with(|| Requests::of(flow, decrypted.as_ref()));
                     if all.found.len() < STALLS_MAX {
-                        all.found.push(watch.stall(place, &held, segment, asked));
+                        all.found.push(watch.stall(place, &held, segment, requests));
                     }
                 }
             }
@@ -193,7 +194,7 @@ struct Held {
     held_ns: u64,
 }
 
-enum Seen {
+enum Observed {
     Nothing,
     /// The server went on, and not because of the acknowledgement.
     OtherPause,
@@ -201,45 +202,45 @@ enum Seen {
 }
 
 impl Watch<'_> {
-    fn see(&mut self, segment: &Segment) -> Seen {
+    fn observe(&mut self, segment: &Segment) -> Observed {
         if segment.from == Side::Client {
-            self.see_client(segment);
-            return Seen::Nothing;
+            self.observe_client(segment);
+            return Observed::Nothing;
         }
         if segment.bytes == 0 {
-            return Seen::Nothing;
+            return Observed::Nothing;
         }
         let (before, late) = (self.outstanding.take(), self.late.take());
         if !segment.is_new {
-            return Seen::Nothing;
+            return Observed::Nothing;
         }
         self.outstanding = Some(*segment);
         let Some(before) = before else {
-            return Seen::Nothing;
+            return Observed::Nothing;
         };
         let Some(late) = late else {
-            return self.see_probe(before, segment);
+            return self.observe_probe(before, segment);
         };
         let due_ns = late.at_ns.saturating_add(self.server_ns);
         let is_answer = segment.at_ns.saturating_add(SLACK_NS) >= due_ns
             && segment.at_ns <= due_ns.saturating_add(ANSWER_NS_MAX);
-        // A client that had no room is waited for by every server.
+        // With a full receive window, every server has to wait.
         let had_room = late.room.is_none_or(|room| segment.end() <= room);
-        // A full segment is never kept back, so one that is sent first was not there before.
+        // Nagle's algorithm never delays a full segment, so a full one was written only now.
         let is_short = segment.bytes < self.flow.segment_bytes;
         if segment.begin == before.end() && is_answer && had_room && is_short {
-            Seen::Stall(Held {
+            Observed::Stall(Held {
                 before,
                 ack_packet: Some(late.packet),
                 held_ns: late.held_ns,
             })
         } else {
-            Seen::OtherPause
+            Observed::OtherPause
         }
     }
 
     /// Judges a segment of the server for which nothing was acknowledged.
-    fn see_probe(&mut self, before: Segment, segment: &Segment) -> Seen {
+    fn observe_probe(&mut self, before: Segment, segment: &Segment) -> Observed {
         let round_trip_ns = self.client_ns + self.server_ns;
         let pause_ns = segment.at_ns.saturating_sub(before.at_ns);
         let is_probe = segment.begin == before.end()
@@ -252,13 +253,13 @@ impl Watch<'_> {
             && self.room.is_none_or(|room| segment.end() <= room)
             && self.is_within_record(segment.begin);
         if is_probe {
-            Seen::Stall(Held {
+            Observed::Stall(Held {
                 before,
                 ack_packet: None,
                 held_ns: pause_ns - round_trip_ns,
             })
         } else {
-            Seen::Nothing
+            Observed::Nothing
         }
     }
 
@@ -284,7 +285,7 @@ impl Watch<'_> {
         })
     }
 
-    fn see_client(&mut self, segment: &Segment) {
+    fn observe_client(&mut self, segment: &Segment) {
         let room_before = self.room;
         if let (Some(acknowledged), Some(window)) = (segment.acknowledged, segment.window) {
             self.room = Some(acknowledged + i64::from(window));
@@ -340,9 +341,9 @@ impl Watch<'_> {
         }
     }
 
-    fn stall(&self, flow: usize, held: &Held, next: &Segment, asked: &Asked) -> Stall {
+    fn stall(&self, flow: usize, held: &Held, next: &Segment, requests: &Requests) -> Stall {
         let before = &held.before;
-        let told = asked.at(before.at_ns, next.begin);
+        let told = requests.at(before.at_ns, next.begin);
         Stall {
             flow,
             segment_packet: before.packet,
@@ -355,7 +356,7 @@ impl Watch<'_> {
             span_ns: (before.at_ns, next.at_ns),
             sent_bytes: self.sent_bytes,
             request: told.request,
-            counted: asked.counted,
+            counted: requests.counted,
             request_line: told.line,
             frame: told.frame,
         }
@@ -364,7 +365,7 @@ impl Watch<'_> {
 
 /// An acknowledgement is late from 35 ms on: the shortest delay in use is Linux's 40 ms.
 pub(super) const HELD_NS_MIN: u64 = 35_000_000;
-/// A server that waited goes on at once.
+/// Limit of time from the acknowledgement's arrival to the server's answer.
 pub(super) const ANSWER_NS_MAX: u64 = 3_000_000;
 /// Clocks of captures may be off by this much; nothing is caused before its cause.
 const SLACK_NS: u64 = 200_000;
@@ -372,5 +373,5 @@ const SLACK_NS: u64 = 200_000;
 const PROBE_NS_MIN: u64 = 10_000_000;
 /// The options of a segment, which the segment size of the handshake counts as payload.
 const OPTIONS_BYTES_MAX: u32 = 40;
-/// The most stalls that are kept.
+/// Limit of stalls in memory.
 pub(super) const STALLS_MAX: usize = 10_000;

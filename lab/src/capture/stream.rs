@@ -8,7 +8,7 @@ pub(super) struct Stream {
     parts: Vec<Part>,
 }
 
-/// The part of a segment's payload that was kept.
+/// The kept part of a segment's payload.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Piece {
     /// The place of its first byte in the direction.

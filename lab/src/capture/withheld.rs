@@ -4,8 +4,8 @@ use super::collect::Capture;
 use super::stall;
 use crate::page::{Resource, Visit, Withheld};
 
-/// Adds to each visit the stalls that its packets prove, in order of time. The capture has to be made at the client: its times
-/// are used as those of arrivals.
+/// Adds to each visit its stalls proven by packets, in order of time. The capture must be made at the client, since its times
+/// count as arrival times.
 pub fn note_withheld<'v>(capture: &Capture, visits: impl IntoIterator<Item = &'v mut Visit>) {
     let stalls = stall::of(capture).found;
     for visit in visits {

@@ -1,11 +1,11 @@
-//! Runs of segments far below the segment size with more behind them at once: each was a write of its own.
+//! Runs of segments far below the segment size, each followed by more at once: each segment was a separate write.
 
 use super::flow::{Flow, Segment, Side};
 use crate::doctor::judge::write_size::Run;
 
 /// The longest run, if it is of [`RUN_MIN`] segments or more.
 pub(super) fn of(flow: &Flow) -> Option<Run> {
-    // Segments, their bytes, the first packet, and the one behind the last segment.
+    // Segments, their bytes, the first packet, and the packet after the last segment.
     let mut longest: Option<(u64, u64, u64, u64)> = None;
     let mut run = None;
     let mut before: Option<&Segment> = None;
@@ -40,5 +40,5 @@ pub(super) fn of(flow: &Flow) -> Option<Run> {
 
 /// A segment that follows within this time was there, or was being made, when the segment left.
 const AT_ONCE_NS: u64 = 500_000;
-/// The shortest run that is worth a word: settings, heads and a short body may leave apart.
+/// Least run for a finding: settings, heads and a short body may be separate segments.
 pub(super) const RUN_MIN: u64 = 8;

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use super::checks;
 use super::from_har::{connections, page::Page, responses};
 use super::judge::Facts;
-use super::judge::connect::{Connects, Opened, judge_connects};
-use super::judge::first_flight::{self, Asked, Flight, judge_window};
+use super::judge::connect::{CapturedConnects, Connects, judge_connects};
+use super::judge::first_flight::{self, Flight, Offer, judge_window};
 use super::judge::handshake::{self, Version};
-use super::judge::stall::sweep::{Subject, Sweep, Swept};
+use super::judge::stall::sweep::{Subject, Sweep, SweepFacts};
 use super::judge::stall::verdict::{PLACES, Sample, late_after};
 use super::judge::stall::{self, Stalls};
 use super::judge::tls_record_size::{self, SlowRecord};
@@ -21,7 +21,7 @@ use super::{Code, Finding, Severity};
 use crate::capture::tests::{
     MS, capture, first_record, short_segments, syn_sent_again, tls, withheld,
 };
-use crate::capture::{flights, hellos, opened, runs, slow_records, stalls};
+use crate::capture::{connects, flights, hellos, runs, slow_records, stalls};
 use crate::client::Url;
 use crate::page::{Visit, har};
 use crate::stats::Estimate;
@@ -48,7 +48,7 @@ fn visit(timings: &Value, pieces: &Value) -> Visit {
 
 #[test]
 fn late_connections_of_all_sources_have_one_judge() {
-    let judge: fn(Facts<'_, Connects, Opened>) -> Option<Finding> = judge_connects;
+    let judge: fn(Facts<'_, Connects, CapturedConnects>) -> Option<Finding> = judge_connects;
     // Requests: connections to a listener; the kernel answers at once.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it has an address");
@@ -62,7 +62,7 @@ fn late_connections_of_all_sources_have_one_judge() {
     }
     let server = judge(Facts::Server(&measured)).expect("each waited for a second SYN");
     // Packets: a SYN, and a copy of it a second later.
-    let captured = |after_us| opened(&capture(&syn_sent_again(after_us)));
+    let captured = |after_us| connects(&capture(&syn_sent_again(after_us)));
     assert_eq!(judge(Facts::Packets(&captured(0))), None);
     let packets = captured(1000 * MS);
     let packets = judge(Facts::Packets(&packets)).expect("it was sent again");
@@ -124,10 +124,10 @@ fn sweep(late_ms: f64) -> Sweep {
 
 #[test]
 fn stalls_of_all_sources_have_one_judge() {
-    let judge: fn(Facts<'_, Swept<'_>, Stalls>) -> Option<Finding> = stall::judge;
+    let judge: fn(Facts<'_, SweepFacts<'_>, Stalls>) -> Option<Finding> = stall::judge;
     let requests = |late_ms| {
         let sweep = sweep(late_ms);
-        judge(Facts::Server(&Swept {
+        judge(Facts::Server(&SweepFacts {
             sweep: &sweep,
             edges: &[],
             round_trip_ms: 50.0,
@@ -181,7 +181,7 @@ fn flights_over_the_window_have_one_judge() {
     let server = |bytes| {
         judge(Facts::Server(&first_flight::Figures {
             flights: vec![Flight {
-                asked: Asked::Tls13,
+                offer: Offer::Tls13,
                 bytes,
                 round_trips: None,
             }],

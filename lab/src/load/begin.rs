@@ -1,4 +1,4 @@
-//! Which request is begun when, and on which connection.
+//! Chooses the time and the connection of each request.
 
 use rustix::time::{Itimerspec, TimerfdTimerFlags, Timespec};
 use sys::poll::Interest;
@@ -8,7 +8,7 @@ use super::thread::Loader;
 use crate::client::{Stage, failed, now_ns};
 
 impl Loader<'_> {
-    /// Whether one more request may be begun; it is taken.
+    /// Takes a request from the budget; returns whether there was one left.
     pub(super) fn take_budget(&mut self, now: u64) -> bool {
         if self.until_ns.is_some_and(|until| now >= until) {
             return false;
@@ -68,7 +68,7 @@ impl Loader<'_> {
         let _ = rustix::time::timerfd_settime(timer, TimerfdTimerFlags::ABSTIME, &setting);
     }
 
-    /// When the next request of a connection should be sent: now, or at the time of one that waits. `None` for no request.
+    /// Scheduled time of a connection's next request: now, or the time of a waiting one. `None` without a request.
     pub(super) fn next_intended(&mut self, now: u64) -> Option<u64> {
         if self.plan.rate.is_some() {
             let intended = self.backlog.pop_front();

@@ -17,7 +17,7 @@ pub trait SampleFilter: Sync {
     /// Whether samples are excluded, each from its first moment to its last; as many answers as there are samples.
     fn excludes(&self, samples: &[(Instant, Instant)]) -> Vec<bool>;
 
-    /// Whether so few of some samples are excluded that the others may be trusted: one in a hundred, or a single one.
+    /// Whether the other samples can be trusted: at most one in a hundred is excluded, or a single one.
     fn is_conclusive(&self, samples: u64, excluded: u64) -> bool;
 }
 
@@ -35,7 +35,7 @@ impl LoadResult {
         }
     }
 
-    /// Counts the samples that were kept; of those that are excluded, their number alone.
+    /// Filters the kept samples. Accepted ones are counted with their times, excluded ones only by number.
     pub(super) fn settle(&mut self, filter: &dyn SampleFilter) {
         let Some(kept) = self.unfiltered.as_mut().filter(|kept| !kept.is_empty()) else {
             return;

@@ -24,7 +24,7 @@ pub struct Server {
 /// Settings of a bench.
 #[derive(Clone, Debug)]
 pub struct Job {
-    /// The servers; more than one take turns.
+    /// The servers; several are loaded in turn.
     pub servers: Vec<Server>,
     /// Number of runs of each server.
     pub blocks: usize,
@@ -118,7 +118,7 @@ pub fn bench(
                 let result = load(server, &server.plan, over)?;
                 over += 1;
                 let interrupted = result.interrupted;
-                // A part of a run is worth telling alone, and nothing beside whole ones.
+                // An interrupted run is reported if it is the only one. Beside whole runs it would distort them.
                 if !interrupted || all == 1 {
                     measured.runs[at].push(result);
                 }

@@ -8,7 +8,7 @@ use crate::client::{Protocol, Request};
 /// Number of requests on a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Connect {
-    /// They are open before the first request, and kept.
+    /// Connections are opened before the first request, and reused.
     Warm,
     /// Each carries one request, and its time counts from the first packet.
     Cold,
@@ -37,7 +37,7 @@ pub struct Plan {
     pub tls: Option<(ClientConfig, ServerName<'static>)>,
     /// The protocol without TLS; with TLS, ALPN decides.
     pub plain: Protocol,
-    /// The requests, which are gone through in turn.
+    /// The requests, sent in turn.
     pub requests: Vec<Request>,
     /// Lines of an access log that are no such requests.
     pub passed_over: Option<usize>,
@@ -49,7 +49,7 @@ pub struct Plan {
     pub threads: usize,
     /// Limit of requests; the run also ends with its time.
     pub total: Option<u64>,
-    /// For how long requests are begun.
+    /// Time in which requests begin, nanoseconds.
     pub duration_ns: Option<u64>,
     /// Requests a second; a closed loop without.
     pub rate: Option<f64>,

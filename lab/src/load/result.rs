@@ -39,7 +39,7 @@ pub struct LoadResult {
     pub(super) unfiltered: Option<Vec<Sample>>,
     /// Handshakes that resumed an earlier session.
     pub resumed: u64,
-    /// Bytes that were received and sent, those of TLS included.
+    /// Received and sent bytes, including TLS.
     pub received_bytes: u64,
     /// See above.
     pub sent_bytes: u64,
@@ -59,7 +59,7 @@ pub struct LoadResult {
     pub server_cpu_ns: Option<u64>,
     /// Its memory at the end, bytes.
     pub server_memory_bytes: Option<u64>,
-    /// Least round-trip time that the kernel has seen, microseconds.
+    /// The kernel's least round-trip time, microseconds.
     pub min_rtt_us: Option<u32>,
     /// The protocols of the connections.
     pub protocols: BTreeMap<&'static str, u64>,

@@ -95,7 +95,7 @@ pub fn run(
     })
 }
 
-/// The results of all threads together; a panic of one goes on.
+/// Joins the threads and merges their results; resumes a panic of a thread.
 fn joined(threads: Vec<ScopedJoinHandle<'_, io::Result<LoadResult>>>) -> io::Result<LoadResult> {
     let mut result = LoadResult::default();
     for thread in threads {

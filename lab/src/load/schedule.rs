@@ -1,7 +1,7 @@
-//! A constant rate: when each request should be sent, whatever became of those before.
+//! A constant rate: each request has a scheduled time, independent of earlier responses.
 //!
-//! A client that waits for a slow response before it sends the next request leaves out the requests that would have been
-//! slow as well. Here each request has its time, and its response time counts from then.
+//! A client that waits for a slow response before the next request omits requests that would have been slow, too. Here the
+//! response time counts from the scheduled time.
 
 /// The times of one thread's requests, nanoseconds.
 #[derive(Debug)]

@@ -45,7 +45,7 @@ pub(super) struct Loader<'a> {
     pub(super) buffer: Vec<u8>,
     pub(super) result: LoadResult,
     pub(super) next_request: usize,
-    /// Requests that may still be begun.
+    /// Requests left to begin.
     pub(super) left: Option<u64>,
     pub(super) begin_ns: u64,
     pub(super) until_ns: Option<u64>,
@@ -54,7 +54,7 @@ pub(super) struct Loader<'a> {
     pub(super) schedule: Option<Schedule>,
     /// All requests of the schedule were due.
     pub(super) schedule_is_over: bool,
-    /// Times at which requests should have been sent that no connection has had room for.
+    /// Scheduled times of requests that wait for a free connection.
     pub(super) backlog: VecDeque<u64>,
     pub(super) next_slot: usize,
     pub(super) running: bool,
@@ -196,13 +196,13 @@ impl<'a> Loader<'a> {
         of_all.into_iter().chain(self.plan.duration_ns).min()
     }
 
-    /// End of the time of a closed loop; nothing at a constant rate.
+    /// End of a closed loop; `None` at a constant rate.
     #[inline]
     pub(super) fn closed_until_ns(&self) -> Option<u64> {
         self.until_ns.filter(|_| self.plan.rate.is_none())
     }
 
-    /// Notes how long the run was, and which part of it the rate counts.
+    /// Records the length of the run, and the part of it for the rate.
     fn measure(&mut self, scheduled_ns: Option<u64>) {
         let (now, begin_ns) = (now_ns(), self.begin_ns);
         let closed_until_ns = self.closed_until_ns();
@@ -226,13 +226,13 @@ impl<'a> Loader<'a> {
         self.shared.stop.load(Ordering::Relaxed)
     }
 
-    /// Whether a request waits, or may still be begun.
+    /// Whether a request waits or may begin.
     pub(super) fn may_begin(&self, now: u64) -> bool {
         let past = self.until_ns.is_some_and(|until| now >= until);
         !self.backlog.is_empty() || !(past || self.left == Some(0))
     }
 
-    /// Whether nothing is in progress and nothing may be begun.
+    /// Whether no request is in progress and none may begin.
     fn is_over(&self, now: u64) -> bool {
         !self.may_begin(now)
             && self

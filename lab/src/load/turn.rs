@@ -164,8 +164,8 @@ impl Loader<'_> {
         }
     }
 
-    /// Whether nothing of many tries has come to a response: the server is not there, or is another one. A constant rate
-    /// goes on, for it may be there to see when the server comes back.
+    /// Whether many attempts have not produced a single response: the server is down, or no HTTP server. A run at a constant rate
+    /// continues, since it may measure when the server returns.
     fn answers_nothing(&self) -> bool {
         let tries = TRIES_MAX * self.slots.len() as u64;
         self.running

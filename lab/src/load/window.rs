@@ -16,7 +16,7 @@ pub(super) struct End {
     pub(super) last_begun_ns: Option<u64>,
     /// Sum of the waits for requests in progress at that time, nanoseconds.
     pub(super) waited_ns: u64,
-    /// Number of those requests.
+    /// Number of these requests.
     pub(super) waited: u64,
 }
 
@@ -62,7 +62,7 @@ mod tests {
             end.count(1, Some(10 * S), now);
         }
         assert_eq!(end.steady_ns(10 * S, None), 10 * S + 4 * S / 3);
-        // All requests had begun before the time was over.
+        // All requests had begun before the end of the time.
         let mut early = End {
             last_begun_ns: Some(4 * S),
             ..End::default()

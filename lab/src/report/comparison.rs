@@ -85,7 +85,7 @@ pub(super) fn of_reports(first: &ServerReport, second: &ServerReport) -> Vec<Com
 
 type Method = fn(&ServerReport, &ServerReport) -> Vec<ComparisonReport>;
 
-/// Compares two servers by a method for several runs, if they had several and answered alike.
+/// Compares two servers with several runs by `method`. Without the same statuses there is no winner.
 fn compare_figures(
     first: &ServerReport,
     second: &ServerReport,
@@ -97,7 +97,7 @@ fn compare_figures(
     };
     if !answered_alike(first, second) {
         for figure in &mut figures {
-            // Times of different responses are those of different work.
+            // Different statuses are different work.
             figure.verdict = UNLIKE.to_owned();
             figure.runs_needed = None;
         }

@@ -18,7 +18,7 @@ pub struct Conditions {
     pub kernel: String,
     /// The congestion control of its TCP.
     pub congestion_control: Option<String>,
-    /// The least round trip that TCP has seen, microseconds.
+    /// The kernel's least round trip, microseconds.
     pub round_trip_us: Option<u32>,
     /// The network device on the way to the server.
     pub device: Option<String>,
@@ -33,7 +33,7 @@ pub struct Conditions {
     pub busy: f64,
     /// The share of its time that other machines on the same hardware took.
     pub steal: f64,
-    /// No emulated link is between client and server unless somebody has put one there.
+    /// Description of the emulated link, or of its absence.
     pub link: String,
 }
 

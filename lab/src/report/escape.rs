@@ -1,7 +1,7 @@
-//! Text of others in reports: pages, fields and names that a server or a file chose.
+//! Text from servers and files in reports: pages, fields and names.
 //!
-//! Such a text may hold markup, control characters, marks that turn the direction of writing, and be a megabyte long. Here it
-//! becomes text that a reader sees as it is, of a length that the report chose.
+//! Such a text may have markup, control characters and bidirectional marks, and a megabyte. Functions of this file make it plain
+//! text of a limited length.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -23,7 +23,7 @@ pub(crate) fn escaped(text: &str) -> String {
     out
 }
 
-/// A text in which each character that is not seen, or that moves others, is written as `\u{202e}`.
+/// Replaces each invisible or bidirectional character by its escape, such as `\u{202e}`.
 #[must_use]
 pub fn visible(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
@@ -68,8 +68,8 @@ pub(crate) fn ascii(text: &str, most: usize) -> String {
     out
 }
 
-/// JSON in which each character that is not seen, or that moves others, is escaped: a terminal may obey it. Of these the
-/// encoder of JSON escapes only the first 32.
+/// JSON with all invisible and bidirectional characters escaped, since a terminal may obey them. The JSON encoder escapes only the
+/// first 32 characters.
 #[must_use]
 pub fn escaped_json(json: &str) -> Cow<'_, str> {
     let is_hidden = |c: char| c != '\n' && is_hidden(c);

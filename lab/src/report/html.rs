@@ -295,9 +295,9 @@ const TOP: f64 = 12.0;
 const BOTTOM: f64 = 188.0;
 /// Height of a bar with the space below.
 const BAR: f64 = 30.0;
-/// Room for a value behind a bar.
+/// Width for a value to the right of a bar.
 const VALUE: f64 = 100.0;
-/// Colours of lines in light: those of `--s0` to `--s5`.
+/// Colours of lines in light mode, `--s0` to `--s5`.
 const COLOURS: [&str; 6] = [
     "#0b62c4", "#b3480a", "#1a7f37", "#8250df", "#a40e60", "#6b5900",
 ];

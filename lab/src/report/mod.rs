@@ -1,7 +1,7 @@
 //! Reports of a bench, as JSON, text, a page and a log of histograms; pictures of visits ([`waterfall`]).
 //!
-//! The structs are the format `firstbyte-bench/1`: members are added to it, but none is taken away or given another
-//! meaning; a reader passes over those that it does not know.
+//! The structs are the format `firstbyte-bench/1`. Members may be added, but none is removed or changes its meaning. Readers
+//! ignore unknown members.
 //!
 //! Source: docs/lab.md.
 

@@ -253,7 +253,7 @@ impl ServerReport {
     /// Times from the scheduled time of a request if there is one, else from its sending.
     #[must_use]
     pub fn main_times(&self) -> Option<&TimesReport> {
-        // Those that were taken in vain count: the others are no answer to the same question.
+        // An excluded kind counts as present: the other kind would answer another question.
         let was_taken = |name| self.times.contains_key(name) || self.excluded.contains_key(name);
         let name = if was_taken("response") {
             "response"
@@ -294,8 +294,8 @@ fn counts_by_name(all: &LoadResult, name: impl Fn(u16) -> String) -> BTreeMap<St
 
 /// The rate of a single run with an interval from pieces of it.
 ///
-/// Pieces take turns to be slow if the server does. Longer pieces depend less on each other, so the widest interval of
-/// several lengths counts.
+/// Adjacent pieces are correlated if the server is slow for a while. Longer pieces depend less on each other, so the widest
+/// interval of several lengths counts.
 fn rate_of_pieces(rate: f64, run: &LoadResult) -> Option<Figure> {
     let estimates = PIECES.iter().filter_map(|count| {
         let pieces = run.rates(*count);

@@ -1,6 +1,6 @@
-//! The look that all pages of reports have in common: colours of light, dark and paper, text, tables.
+//! Style of all report pages: colours of light, dark and paper, text, tables.
 //!
-//! A page adds its own rules behind these. All text has a contrast of 4.5 to 1 or more (WCAG 2.2, 1.4.3).
+//! A page appends its own rules. All text has a contrast of 4.5 to 1 or more (WCAG 2.2, 1.4.3).
 
 /// Rules of every page.
 pub(crate) const STYLE: &str = "

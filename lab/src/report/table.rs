@@ -45,7 +45,7 @@ pub(crate) fn push_rows(rows: &[Vec<String>], indent: &str, out: &mut String) {
     }
 }
 
-/// The end of the columns from `from` on, one at least, that fit beside the first one into a width.
+/// End of the columns from `from` on that fit into a width beside the first one; at least one column.
 fn fitting(widths: &[usize], from: usize, width: usize) -> usize {
     let mut used = widths.first().copied().unwrap_or(0);
     for (n, own) in widths.iter().enumerate().skip(from) {

@@ -273,7 +273,7 @@ fn milliseconds(ms: f64) -> String {
     format!("{ms:.digits$}")
 }
 
-/// The table of a talk: a row for each protocol, and servers beside each other.
+/// A compact table: a row for each protocol, with the servers side by side.
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut out = String::new();

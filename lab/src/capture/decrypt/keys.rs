@@ -63,7 +63,7 @@ fn expand(suite: Suite, secret: &[u8], label: &str, length: usize) -> Option<Vec
     Some(out)
 }
 
-/// The secret behind a KeyUpdate (RFC 8446 section 7.2).
+/// The secret after a KeyUpdate (RFC 8446 section 7.2).
 pub(super) fn next_secret(suite: Suite, secret: &[u8]) -> Option<Vec<u8>> {
     expand(suite, secret, "traffic upd", secret.len())
 }

@@ -21,32 +21,32 @@ pub(in crate::capture) use key_log::Secrets;
 
 /// Contents of both directions.
 #[derive(Debug)]
-pub(super) struct Opened {
+pub(super) struct Decrypted {
     pub(super) client: Plain,
     pub(super) server: Plain,
 }
 
 /// Decrypts a flow; `None` if it has no TLS, the log lacks its keys, or no record can be decrypted.
-pub(super) fn open(flow: &Flow, log: &KeyLog) -> Option<Opened> {
+pub(super) fn open(flow: &Flow, log: &KeyLog) -> Option<Decrypted> {
     let client = hello::client(&flow.from_client)?;
     let server = hello::server(&flow.from_server)?;
     let secrets = log.secrets(&client.random)?;
     // A HelloRetryRequest names the suite that the ServerHello will have.
     let suite = Suite::numbered(server.suite)?;
-    let opened = if server.version >= TLS13 {
-        Opened {
+    let decrypted = if server.version >= TLS13 {
+        Decrypted {
             client: direction13(flow, Side::Client, secrets, suite)?,
             server: direction13(flow, Side::Server, secrets, suite)?,
         }
     } else {
         let [own, other] = Opener::tls12(suite, &secrets.master, [&client.random, &server.random])?;
-        Opened {
+        Decrypted {
             client: direction12(&flow.from_client, own),
             server: direction12(&flow.from_server, other),
         }
     };
-    let is_empty = opened.client.bytes.is_empty() && opened.server.bytes.is_empty();
-    (!is_empty).then_some(opened)
+    let is_empty = decrypted.client.bytes.is_empty() && decrypted.server.bytes.is_empty();
+    (!is_empty).then_some(decrypted)
 }
 
 fn bytes<'s>(stream: &'s Stream, record: &Record) -> &'s [u8] {
@@ -58,7 +58,7 @@ fn keep(plain: &mut Plain, record: &Record, contents: &[u8]) {
     plain.push(contents, record.begin, record.last.at_ns);
 }
 
-/// Records behind the ChangeCipherSpec of TLS 1.2.
+/// Decrypts the records after the ChangeCipherSpec of TLS 1.2.
 fn direction12(stream: &Stream, mut opener: Opener) -> Plain {
     let mut plain = Plain::default();
     let records = records::of(stream);
@@ -76,7 +76,7 @@ fn direction12(stream: &Stream, mut opener: Opener) -> Plain {
     plain
 }
 
-/// Records of TLS 1.3: those of the handshake up to Finished, then the others.
+/// Decrypts records of TLS 1.3: the handshake up to Finished, then application data.
 fn direction13(flow: &Flow, side: Side, secrets: &Secrets, suite: Suite) -> Option<Plain> {
     let (stream, own) = match side {
         Side::Client => (&flow.from_client, 0),

@@ -27,7 +27,7 @@ fn identified(script: &Script, first: u16) -> Packets {
     packets
 }
 
-/// Each packet behind these headers, 20 us apart; those of the server come by the interfaces in the other order.
+/// Each packet with each of these headers, 20 us apart; packets of the server pass the interfaces in reverse order.
 fn at_each(packets: &Packets, heads: &[Vec<u8>]) -> Packets {
     let mut all = Vec::new();
     for (at, packet) in packets {
@@ -47,7 +47,7 @@ fn sll2(interface: u8) -> Vec<u8> {
     [&[8, 0, 0, 0, 0, 0, 0, interface][..], &[0; 12]].concat()
 }
 
-/// The only stall of a capture is that of the script, and these are the notes.
+/// Asserts that the capture has only the script's stall, and these notes.
 #[track_caller]
 fn has_the_stall(link: i32, packets: &Packets, notes: &[&str]) {
     let script = script();

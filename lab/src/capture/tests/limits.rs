@@ -1,4 +1,4 @@
-//! Limits: at each of them all is kept, and one past it the rest is left out with a note.
+//! Limits: nothing is dropped at the limit; one past it, the rest is dropped with a note.
 
 use super::script::{CLIENT, SERVER, Script, pcap, pcapng};
 use crate::capture::collect::{Capture, LIMITS, Limits, read_within};

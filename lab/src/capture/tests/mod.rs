@@ -148,7 +148,7 @@ fn behind_full(short: usize, full: usize) -> Script {
 fn a_short_segment_before_a_full_one_is_waited_for_too() {
     assert_eq!(stalls(&behind_full(73, 1)).len(), 1);
     assert_eq!(stalls(&behind_full(1459 - 40, 1)).len(), 1);
-    // None is short, and then there is as much on the way as a first window may allow.
+    // Without a short segment nothing waits; with two full ones the congestion window may be the cause.
     assert_eq!(stalls(&behind_full(1460, 1)).len(), 0);
     assert_eq!(stalls(&behind_full(73, 2)).len(), 0);
 }
@@ -222,7 +222,7 @@ fn what_has_another_cause_is_no_stall() {
         script.wait(50 * MS);
         script
     };
-    // The server goes on before the acknowledgement can have reached it.
+    // The server sends before the acknowledgement can have arrived.
     let mut early = begin();
     early.data(SERVER, &[b'x'; 400]);
     early.wait(40 * MS);
@@ -239,7 +239,7 @@ fn what_has_another_cause_is_no_stall() {
     asked.wait(50 * MS);
     asked.data(SERVER, &[b'x'; 400]);
     assert_eq!(stalls(&asked), []);
-    // Full segments are not kept back, neither behind a short one nor as the outstanding one.
+    // Full segments are not delayed, neither after a short one nor as the outstanding one.
     for (outstanding, next) in [(400, 1460), (1460, 400)] {
         let mut full = begin();
         full.data(SERVER, &vec![b'x'; outstanding]);

@@ -3,7 +3,7 @@
 use crate::capture::packet::LINK_RAW;
 use crate::capture::tcp::Header;
 
-/// A connection that is written segment by segment; time goes on by hand.
+/// A connection written segment by segment, with a manual clock.
 pub(crate) struct Script {
     pub(super) at_us: u64,
     next: [u32; 2],

@@ -20,7 +20,7 @@ fn seeds() -> Vec<(&'static str, Vec<u8>)> {
     let mut again = Script::new();
     again.send(CLIENT, Header::SYN, b"");
     again.at_us += 1_000_000;
-    // A SYN with another number would open another connection.
+    // A SYN with another sequence number would start another connection.
     let (_, syn) = again.packets[0].clone();
     again.packets.push((again.at_us, syn));
     let mut old = tls(200, 0x0303, true);

@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use crate::doctor::command::server_name;
 use crate::doctor::figures::ms;
 use crate::doctor::judge::Facts;
-use crate::doctor::judge::first_flight::{self, Asked, Flight};
+use crate::doctor::judge::first_flight::{self, Flight, Offer};
 use crate::doctor::judge::handshake::{self, ROUND_TRIP_MS_MIN, Version};
 use crate::doctor::judge::sample::median;
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
@@ -16,7 +16,7 @@ use crate::stats::Estimate;
 
 /// Handshakes of one kind.
 struct Series {
-    asked: Asked,
+    offer: Offer,
     retried: bool,
     /// The most bytes of the server's first flight.
     flight_bytes: u64,
@@ -34,26 +34,26 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
         return Ok(Vec::new());
     }
     let spoken = spoken(x);
-    let kinds: &[Asked] = match spoken.contains(&Version::Tls13) {
-        true => &[Asked::Compressed, Asked::Tls13, Asked::Tls12],
-        false => &[Asked::Tls12],
+    let kinds: &[Offer] = match spoken.contains(&Version::Tls13) {
+        true => &[Offer::Compressed, Offer::Tls13, Offer::Tls12],
+        false => &[Offer::Tls12],
     };
     let mut all = Vec::new();
-    for asked in kinds {
+    for offer in kinds {
         let found = x.visit(NetworkPath::Delayed(None), |visitor| {
-            series(visitor, *asked)
+            series(visitor, *offer)
         })?;
         match found {
             Ok(mut found) => {
                 if x.network.round_trip().is_some() {
                     let near =
-                        x.visit(NetworkPath::Direct, |visitor| series(visitor, *asked))??;
+                        x.visit(NetworkPath::Direct, |visitor| series(visitor, *offer))??;
                     found.computed_ms = median(&near.took_ms);
                 }
                 all.push(found);
             }
             // A server with TLS 1.3 need not support 1.2.
-            Err(Failure::Fetch(_)) if *asked == Asked::Tls12 && !all.is_empty() => {}
+            Err(Failure::Fetch(_)) if *offer == Offer::Tls12 && !all.is_empty() => {}
             Err(failure) => return Err(failure),
         }
     }
@@ -69,7 +69,7 @@ fn analyze(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec
         x.cannot_judge(NAME, format!("{NAME}: no verdict by time: {why}"));
     }
     let flights = all.iter().map(|series| Flight {
-        asked: series.asked,
+        offer: series.offer,
         bytes: series.flight_bytes,
         round_trips: trips(series, round_trip_ms),
     });
@@ -92,10 +92,10 @@ fn analyze(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec
     .collect();
     let handshakes: Vec<handshake::Figures> = all
         .iter()
-        .filter(|series| series.asked != Asked::Tls13)
+        .filter(|series| series.offer != Offer::Tls13)
         .map(|series| handshake::Figures {
-            version: series.asked.version(),
-            is_preferred: Some(&series.asked.version()) == spoken.first(),
+            version: series.offer.version(),
+            is_preferred: Some(&series.offer.version()) == spoken.first(),
             retried: series.retried,
             round_trips: trips(series, round_trip_ms),
             flight_bytes: series.flight_bytes,
@@ -156,14 +156,14 @@ pub(super) const fn alone(version: Version) -> Versions {
     }
 }
 
-fn series(visitor: &Visitor<'_>, asked: Asked) -> Result<Series, Failure> {
+fn series(visitor: &Visitor<'_>, offer: Offer) -> Result<Series, Failure> {
     let mut dial = visitor.dial();
     if let Some(tls) = &mut dial.tls {
-        tls.versions = alone(asked.version());
-        tls.certificate_compression = asked == Asked::Compressed;
+        tls.versions = alone(offer.version());
+        tls.certificate_compression = offer == Offer::Compressed;
     }
     let mut found = Series {
-        asked,
+        offer,
         retried: false,
         flight_bytes: 0,
         certificates: Vec::new(),

@@ -30,16 +30,16 @@ pub(crate) struct Connects {
 
 /// Connections of a capture.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct Opened {
-    /// The number of connections that were opened.
+pub(crate) struct CapturedConnects {
+    /// The number of connections that were captured.
     pub(crate) connections: usize,
     /// Connections with an unanswered first SYN.
-    pub(crate) again: Vec<Again>,
+    pub(crate) retries: Vec<SynRetry>,
 }
 
 /// A connection with an unanswered first SYN.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Again {
+pub(crate) struct SynRetry {
     /// From the first SYN to the one that was answered, or to the last, ms.
     pub(crate) lost_ms: f64,
     /// Both packets.
@@ -100,10 +100,10 @@ pub(crate) fn judge_page_lookups(cases: Vec<Case>) -> Option<Finding> {
 
 /// slow-connect. For a server: bad if two connections or more waited for a second SYN, since any network may lose one packet;
 /// warned of if the median is late. For a capture: bad unless such connections are rare.
-pub(crate) fn judge_connects(facts: Facts<'_, Connects, Opened>) -> Option<Finding> {
+pub(crate) fn judge_connects(facts: Facts<'_, Connects, CapturedConnects>) -> Option<Finding> {
     match facts {
         Facts::Server(connects) => judge_samples(connects),
-        Facts::Packets(opened) => judge_packets(opened),
+        Facts::Packets(captured) => judge_packets(captured),
         Facts::Page(cases) => {
             let is_slow = |one: &Case| one.lost_ms >= PAGE_CONNECT_MS && one.lost_ms >= one.size;
             of_page(cases, is_slow, Severity::Warn, |n, worst_ms| {
@@ -134,11 +134,11 @@ fn judge_samples(connects: &Connects) -> Option<Finding> {
     Some(found.proof("connects", connects.measured()))
 }
 
-fn judge_packets(opened: &Opened) -> Option<Finding> {
-    let mut again: Vec<&Again> = opened.again.iter().collect();
+fn judge_packets(captured: &CapturedConnects) -> Option<Finding> {
+    let mut again: Vec<&SynRetry> = captured.retries.iter().collect();
     again.sort_by(|a, b| b.lost_ms.total_cmp(&a.lost_ms));
     let (n, worst) = (again.len(), again.first()?);
-    let of = opened.connections;
+    let of = captured.connections;
     let unanswered = again.iter().filter(|one| !one.was_answered).count();
     let lost_ms = middle_ms(again.iter().map(|one| one.lost_ms));
     let severity = match n * RARE < of {

@@ -40,7 +40,7 @@ pub(crate) struct Captured {
 
 /// Capabilities that a client offers for certificates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum Offer {
     /// TLS 1.3, and takes compressed certificates, as browsers do.
     Compressed,
     /// TLS 1.3 without compression.
@@ -49,7 +49,7 @@ pub(crate) enum Asked {
     Tls12,
 }
 
-impl Asked {
+impl Offer {
     pub(crate) const fn version(self) -> Version {
         match self {
             Self::Compressed | Self::Tls13 => Version::Tls13,
@@ -78,7 +78,7 @@ impl Asked {
 /// The server's flight of a full handshake until it waits for the client.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Flight {
-    pub(crate) asked: Asked,
+    pub(crate) offer: Offer,
     /// Its bytes with the heads of records.
     pub(crate) bytes: u64,
     /// Round trips of the handshake, if the link has a delay by which they can be counted.
@@ -99,14 +99,14 @@ pub(crate) struct Figures {
 }
 
 impl Figures {
-    fn flight(&self, asked: Asked) -> Option<&Flight> {
-        self.flights.iter().find(|flight| flight.asked == asked)
+    fn flight(&self, offer: Offer) -> Option<&Flight> {
+        self.flights.iter().find(|flight| flight.offer == offer)
     }
 
     /// Whether the server compresses certificates for clients that accept it.
     fn is_compressed(&self) -> bool {
         let (Some(compressed), Some(plain)) =
-            (self.flight(Asked::Compressed), self.flight(Asked::Tls13))
+            (self.flight(Offer::Compressed), self.flight(Offer::Tls13))
         else {
             return false;
         };
@@ -120,7 +120,7 @@ impl Figures {
                 "over_window_bytes": over_window(flight.bytes),
                 "round_trips": flight.round_trips.map(|trips| trips.value),
             });
-            (flight.asked.member().to_owned(), figures)
+            (flight.offer.member().to_owned(), figures)
         });
         let all: u64 = self.certificates.iter().map(|der| der.len() as u64).sum();
         json!({
@@ -149,14 +149,14 @@ fn judge_server(figures: &Figures) -> Option<Finding> {
     let worst = Some(most)
         .filter(over)
         .or(figures.flights.iter().find(over))?;
-    let severity = match worst.asked == most.asked {
+    let severity = match worst.offer == most.offer {
         true => Severity::Bad,
         false => Severity::Warn,
     };
     let further = f64::from(further_round_trips(worst.bytes));
     let chain = chain::read(&figures.certificates);
     let needless = chain::needless(&chain);
-    let (bytes, over, client) = (worst.bytes, over_window(worst.bytes), worst.asked.name());
+    let (bytes, over, client) = (worst.bytes, over_window(worst.bytes), worst.offer.name());
     let (server, name) = &figures.server;
     let text = chain_over_window::server(client, bytes, over, INITIAL_WINDOW_BYTES, server, name);
     let found = Finding::of(text, severity)
@@ -272,7 +272,7 @@ fn listed(chain: &[chain::Entry], needless: &[Needless]) -> Vec<Value> {
 
 /// no-certificate-compression: a note, and warned of if compression would save a round trip.
 pub(crate) fn judge_compression(figures: &Figures) -> Option<Finding> {
-    let offered = figures.flight(Asked::Compressed)?;
+    let offered = figures.flight(Offer::Compressed)?;
     if figures.is_compressed() {
         return None;
     }
@@ -324,9 +324,9 @@ const SAVING_BYTES_MIN: u64 = SEGMENT_BYTES / 3;
 mod tests {
     use super::*;
 
-    fn figures(flights: &[(Asked, u64)]) -> Figures {
-        let flight = |(asked, bytes): &(Asked, u64)| Flight {
-            asked: *asked,
+    fn figures(flights: &[(Offer, u64)]) -> Figures {
+        let flight = |(offer, bytes): &(Offer, u64)| Flight {
+            offer: *offer,
             bytes: *bytes,
             round_trips: None,
         };
@@ -342,9 +342,9 @@ mod tests {
 
     #[test]
     fn flight_that_just_fits_is_not_found_and_one_byte_more_is() {
-        let fits = figures(&[(Asked::Tls13, WINDOW), (Asked::Tls12, WINDOW)]);
+        let fits = figures(&[(Offer::Tls13, WINDOW), (Offer::Tls12, WINDOW)]);
         assert_eq!(judge_server(&fits), None);
-        let over = judge_server(&figures(&[(Asked::Tls13, WINDOW + 1)])).expect("it is over");
+        let over = judge_server(&figures(&[(Offer::Tls13, WINDOW + 1)])).expect("it is over");
         assert_eq!((over.lost_ms, over.lost_round_trips), (50.0, 1.0));
         assert_eq!(over.severity, Severity::Bad);
         assert_eq!(
@@ -356,9 +356,9 @@ mod tests {
     #[test]
     fn clients_that_few_have_are_warned_of() {
         let flights = [
-            (Asked::Compressed, 4000),
-            (Asked::Tls13, WINDOW + 500),
-            (Asked::Tls12, WINDOW + 400),
+            (Offer::Compressed, 4000),
+            (Offer::Tls13, WINDOW + 500),
+            (Offer::Tls12, WINDOW + 400),
         ];
         let found = judge_server(&figures(&flights)).expect("it is over");
         assert_eq!(found.severity, Severity::Warn);
@@ -373,7 +373,7 @@ mod tests {
 
     #[test]
     fn three_windows_more_cost_two_round_trips() {
-        let found = judge_server(&figures(&[(Asked::Tls12, 3 * WINDOW + 1)])).expect("it is over");
+        let found = judge_server(&figures(&[(Offer::Tls12, 3 * WINDOW + 1)])).expect("it is over");
         assert_eq!(found.lost_round_trips, 2.0);
         assert_eq!(found.severity, Severity::Bad);
     }
@@ -388,8 +388,8 @@ mod tests {
     #[test]
     fn compression_that_saves_a_round_trip_is_warned_of() {
         let mut over = figures(&[
-            (Asked::Compressed, WINDOW + 900),
-            (Asked::Tls13, WINDOW + 900),
+            (Offer::Compressed, WINDOW + 900),
+            (Offer::Tls13, WINDOW + 900),
         ]);
         over.certificates = vec![half_random(14_000)];
         let found = judge_compression(&over).expect("it is uncompressed");
@@ -403,7 +403,7 @@ mod tests {
 
     #[test]
     fn compression_that_saves_bytes_alone_is_a_note() {
-        let mut fits = figures(&[(Asked::Compressed, 4000), (Asked::Tls13, 4000)]);
+        let mut fits = figures(&[(Offer::Compressed, 4000), (Offer::Tls13, 4000)]);
         fits.certificates = vec![half_random(3000)];
         let found = judge_compression(&fits).expect("it is uncompressed");
         assert_eq!(
@@ -412,6 +412,6 @@ mod tests {
         );
         fits.certificates = vec![half_random(600)];
         assert_eq!(judge_compression(&fits), None, "it would save too little");
-        assert_eq!(judge_compression(&figures(&[(Asked::Tls12, 4000)])), None);
+        assert_eq!(judge_compression(&figures(&[(Offer::Tls12, 4000)])), None);
     }
 }

@@ -51,7 +51,7 @@ fn list(objects: &[&Map<String, Value>]) -> Markup {
     }
 }
 
-/// A member's name for people: that of [`WORDS`], else its own with spaces.
+/// A member's name for people: from [`WORDS`], else with spaces for underscores.
 pub(super) fn title(name: &str) -> String {
     let known = WORDS.iter().find(|(known, _)| *known == name);
     match known {

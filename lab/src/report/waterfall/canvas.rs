@@ -23,7 +23,7 @@ pub(super) enum Anchor {
 }
 
 impl Canvas {
-    /// A rectangle. One that is thinner than half a pixel is drawn that wide, so that it is seen.
+    /// Draws a rectangle, at least half a pixel wide, so that it is visible.
     pub(super) fn rect(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64)) {
         let width = width.max(LEAST_WIDTH);
         let _ = write!(

@@ -61,7 +61,7 @@ fn line(row: &Row<'_>, room: &mut usize) -> Markup {
     }
 }
 
-/// Everything that is known of a resource besides its times and fields.
+/// Known facts of a resource besides its times and fields.
 fn facts(row: &Row<'_>) -> Markup {
     let resource = row.resource;
     let text = |value: &str| bounded(value, FACT_MOST).into_owned();

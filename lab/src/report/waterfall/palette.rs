@@ -8,7 +8,7 @@
 pub(super) fn attributes(class: &str) -> &'static str {
     match class {
         "page" | "plain" => " fill=\"#fff\"",
-        // It is not seen, and has a tooltip.
+        // Invisible, but with a tooltip.
         "hit" => " fill-opacity=\"0\"",
         "stripe" => " fill=\"#f3f5f8\"",
         "ink" | "figure" => " fill=\"#1b1f24\"",

@@ -364,7 +364,7 @@ pub(super) fn stall_words(stall: &Mark) -> String {
     format!("{}, {}", ms(stall.to_ms - stall.from_ms), stall.cause)
 }
 
-/// The phases that took place, one behind the other.
+/// The phases of a resource in sequence.
 fn segments(resource: &Resource) -> Vec<Segment> {
     let mut from_ms = sane_ms(resource.start_ms);
     let mut found = Vec::new();
@@ -389,7 +389,7 @@ fn parts(segments: &[Segment], wait: WaitParts) -> Vec<Part> {
         return Vec::new();
     };
     if wait.round_trip_ms.is_none() && wait.server_ms.is_none() {
-        // Nothing is known but the wait itself, which is drawn already.
+        // Only the whole wait is known, which is drawn already.
         return Vec::new();
     }
     let known = [

@@ -26,7 +26,7 @@ impl Scale {
         self.left + share * (self.right - self.left)
     }
 
-    /// The times of ticks, `most` of them behind 0 at most.
+    /// Times of ticks after 0, at most `most`.
     pub(super) fn ticks(self, most: usize) -> Vec<f64> {
         let step = step(self.end_ms, most);
         let count = (self.end_ms / step + ROUNDING).floor() as usize;
@@ -43,7 +43,7 @@ fn step(end_ms: f64, most: usize) -> f64 {
     steps.iter().find(fits).copied().unwrap_or(steps[3])
 }
 
-/// A time of a file or a browser as one that can be drawn: finite, from 0 to [`MOST_MS`].
+/// Limits a time from a file or a browser to a drawable one: finite, from 0 to [`MOST_MS`].
 pub(super) fn sane_ms(ms: f64) -> f64 {
     match ms.is_nan() {
         true => 0.0,

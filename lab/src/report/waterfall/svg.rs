@@ -293,7 +293,7 @@ fn pieces(
     }
 }
 
-/// The row's time and the causes of its stalls: behind the bar, else before it, else over it.
+/// Draws the row's time and the causes of its stalls: after the bar, else before it, else over it.
 pub(super) fn caption(canvas: &mut Canvas, row: &Row<'_>, scale: Scale, y: f64) {
     let mut text = row.caption();
     let mut class = "figure";
@@ -335,7 +335,7 @@ const BASELINE: f64 = 14.0;
 /// Height of a line of a legend, and width of its signs.
 pub(super) const LINE: f64 = 18.0;
 const SIGN: f64 = 14.0;
-/// Ticks of the axis behind 0.
+/// Ticks of the axis after 0.
 const TICKS: usize = 12;
 /// Characters of a caption: no more fit between the time axis' ends.
 const CAPTION_MOST: usize = 80;

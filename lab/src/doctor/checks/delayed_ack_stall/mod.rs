@@ -15,7 +15,7 @@ mod walk;
 
 use crate::doctor::judge::Facts;
 use crate::doctor::judge::stall::judge;
-use crate::doctor::judge::stall::sweep::{Sweep, Swept};
+use crate::doctor::judge::stall::sweep::{Sweep, SweepFacts};
 use crate::doctor::{Examination, Failure, Finding};
 
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
@@ -38,11 +38,11 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     };
     sweep.measure(x);
     let server = x.first.response.field("server").unwrap_or_default();
-    let swept = Swept {
+    let facts = SweepFacts {
         sweep: &sweep,
         edges: &edges,
         round_trip_ms: x.round_trip_ms(),
         server,
     };
-    Ok(x.with_command(judge(Facts::Server(&swept))))
+    Ok(x.with_command(judge(Facts::Server(&facts))))
 }

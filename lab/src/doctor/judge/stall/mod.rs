@@ -8,7 +8,7 @@ pub(crate) mod verdict;
 use super::{Case, Facts, count, middle_ms, of_page};
 use crate::doctor::code::delayed_ack_stall as texts;
 use crate::doctor::{Finding, Severity};
-use sweep::Swept;
+use sweep::SweepFacts;
 
 /// Stalls of a capture.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -24,9 +24,9 @@ pub(crate) struct Stalls {
 }
 
 /// delayed-ack-stall: bad if samples show it, or if packets prove most pauses; a page's pauses are warned of.
-pub(crate) fn judge(facts: Facts<'_, Swept<'_>, Stalls>) -> Option<Finding> {
+pub(crate) fn judge(facts: Facts<'_, SweepFacts<'_>, Stalls>) -> Option<Finding> {
     match facts {
-        Facts::Server(swept) => sweep::judge(swept),
+        Facts::Server(facts) => sweep::judge(facts),
         Facts::Packets(stalls) => judge_packets(stalls),
         Facts::Page(cases) => of_page(
             cases,

@@ -49,7 +49,7 @@ pub(crate) struct Edge {
 }
 
 /// Facts of a sweep.
-pub(crate) struct Swept<'s> {
+pub(crate) struct SweepFacts<'s> {
     pub(crate) sweep: &'s Sweep,
     /// Edges of the sizes that stall, if searched.
     pub(crate) edges: &'s [Edge],
@@ -77,8 +77,8 @@ impl Sweep {
 }
 
 /// The finding of a sweep; `None` if nothing stalls.
-pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
-    let sweep = swept.sweep;
+pub(super) fn judge(facts: &SweepFacts<'_>) -> Option<Finding> {
+    let sweep = facts.sweep;
     let verdict = sweep.verdict();
     let (stalled, late) = (verdict.stalled(), verdict.late_ms(0)?);
     if stalled.is_empty() {
@@ -94,7 +94,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
     let hold_ms = sweep.holds[0].as_millis();
     let text = delayed_ack_stall::server(least, most, worst_ms, hold_ms);
     // Without a hold the same response waits for the acknowledgement as well: a round trip that is not in `late`.
-    let mut finding = Finding::of(text, Severity::Bad).costs(worst_ms + swept.round_trip_ms, 1.0);
+    let mut finding = Finding::of(text, Severity::Bad).costs(worst_ms + facts.round_trip_ms, 1.0);
     for (name, value) in sizes_of(sweep, &stalled) {
         finding = finding.proof(&name, value);
     }
@@ -109,7 +109,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
         let late = verdict.late_ms(number);
         finding = proof_of_hold(finding, *hold, late, verdict.late_of(number));
     }
-    for edge in swept.edges {
+    for edge in facts.edges {
         let name = format!("edge_{}", coding(edge.gzip));
         let ends = json!({
             "last_that_stalls": edge.stalls.0, "first_that_does_not": edge.free.0,
@@ -117,7 +117,7 @@ pub(super) fn judge(swept: &Swept<'_>) -> Option<Finding> {
         });
         finding = finding.proof(&name, ends);
     }
-    if nginx_before_1_7_8(swept.server) {
+    if nginx_before_1_7_8(facts.server) {
         finding = finding.fix_first([UPGRADE_SPDY.to_owned()]);
     }
     Some(finding.proof("cells", cells(sweep)))

@@ -92,7 +92,7 @@ fn phases_pieces_and_moments_are_at_their_times() {
 fn a_wait_shows_its_parts_and_a_stall_its_cause() {
     let mut visit = visit(1);
     let one = &mut visit.resources[0];
-    // A round trip of 10 ms, 5 of the server; the body's end comes 50 ms behind the piece before.
+    // A round trip of 10 ms, 5 of the server; the body's end comes 50 ms after the previous piece.
     one.phases.receive_ms = Some(60.0);
     one.pieces = [(90.0, 5_000), (140.0, 200)]
         .map(|(at_ms, bytes)| Piece { at_ms, bytes })
