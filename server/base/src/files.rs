@@ -86,7 +86,7 @@ pub enum SymlinkMode {
     Off,
     /// Any link in the path is refused.
     On,
-    /// A link whose owner differs from its target's is refused.
+    /// A link with another owner than its target's is refused.
     IfNotOwner,
 }
 
@@ -110,7 +110,7 @@ pub struct OpenFileCache {
 pub struct OpenPolicy {
     /// Symbolic link rule.
     pub symlinks: Symlinks,
-    /// nginx's cache, where the location has one.
+    /// nginx's cache, if the location has one.
     pub cache: Option<OpenFileCache>,
 }
 
@@ -147,7 +147,7 @@ pub trait Files {
         Ok(bytes)
     }
 
-    /// Reads the range of a file to the end of a buffer, which is as before where that fails.
+    /// Reads the range of a file to the end of a buffer. If that fails, the buffer is unchanged.
     ///
     /// # Errors
     /// See [`Files::read`].
@@ -194,8 +194,7 @@ pub trait Files {
         listing::describe_link(path)
     }
 
-    /// Changes the file system; what is asked for afterwards is what has become of it. Refused where that is not said
-    /// otherwise.
+    /// Changes the file system; later lookups see the result. The default implementation refuses.
     ///
     /// # Errors
     /// The system's error number and call.

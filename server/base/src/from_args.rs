@@ -1,6 +1,6 @@
-//! Types of directive values: how the words of a directive become a value of a settings field.
+//! Types of directive values: they turn the words of a directive into a value of a settings field.
 //!
-//! A row names a type and the type knows its arity, its syntax for the reference and how to parse itself.
+//! A row names a type; the type knows its arity and its syntax for the reference, and parses itself.
 
 use conf::{Arity, ConfError, Directive};
 
@@ -20,10 +20,10 @@ pub trait FromArgs: Sized {
     /// nginx's wording for a value of this type.
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError>;
 
-    /// Parses the words of a directive whose value at the same level is `self` already.
+    /// Parses the words of a directive that already has the value `self` at the same level.
     ///
     /// # Errors
-    /// Most directives may be written once in a level; of others the errors of [`FromArgs::parse`].
+    /// Most directives are permitted once in a level; the others have the errors of [`FromArgs::parse`].
     fn parse_again(self, _: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Err(ConfError::directive(d, "is duplicate"))
     }
@@ -119,7 +119,7 @@ impl FromArgs for Text {
     }
 }
 
-/// Permissions of files that are made, as `dav_access` and its kin say them: permission bits.
+/// Permissions of new files in the syntax of `dav_access` and similar directives: permission bits.
 #[derive(Clone, Copy, Debug)]
 pub struct Access(pub u32);
 

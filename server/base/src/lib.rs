@@ -1,8 +1,8 @@
 //! The protocol-independent base of every server.
 //!
-//! Logs and where they go, addresses to listen on and to find, files, shared zones, regular expressions, types of directive
-//! values, the clock, work that other threads do. Absent: exchanges, variables and whatever else is about requests, which
-//! each kind of server has its own of. Of the engines only the common vocabulary ([`engines::http`]) is used.
+//! Logs and their targets, addresses to listen on and to resolve, files, shared zones, regular expressions, types of
+//! directive values, the clock, work for other threads. Absent: exchanges, variables and everything else about
+//! requests; each kind of server has its own. Of the engines, only the common vocabulary ([`engines::http`]) is used.
 #![forbid(unsafe_code)]
 
 pub mod address;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::address::{Lookup, host_addresses, parse_port};
 
-/// Where a server listens.
+/// An address to listen on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenAddr {
     /// An IPv4 or IPv6 address and port.
@@ -71,7 +71,7 @@ pub struct SocketOptions {
     pub reuseport: bool,
     /// Multipath TCP (RFC 8684) instead of TCP.
     pub multipath: bool,
-    /// TCP keepalive, where configured.
+    /// TCP keepalive, if configured.
     pub keepalive: Option<KeepAlive>,
     /// TCP_FASTOPEN queue length.
     pub fastopen: Option<i32>,
@@ -124,7 +124,7 @@ impl Listen {
         }
     }
 
-    /// Whether both can be served by the same socket.
+    /// Returns whether one socket can serve both.
     pub fn shares_socket(&self, other: &Self) -> bool {
         self.addr == other.addr && self.is_dual() == other.is_dual()
     }
@@ -196,7 +196,7 @@ pub fn parse_address(text: &str, lookup: Lookup<'_>) -> Result<Vec<ListenAddr>, 
 /// First and last port.
 type Ports = (u16, u16);
 
-/// Reads an IPv6 address and its ports, from behind the opening bracket.
+/// Reads an IPv6 address and its ports, from after the opening bracket.
 fn parse_inet6(text: &str) -> Result<(Vec<IpAddr>, Ports), &'static str> {
     let (host, tail) = text.split_once(']').ok_or("invalid host")?;
     let ports = match tail.strip_prefix(':') {

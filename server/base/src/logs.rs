@@ -1,8 +1,8 @@
 //! Access log files: direct, buffered, compressed, or named by variables.
 //!
-//! Every thread has one [`Logs`]. The process that starts the worker opens the files; only files whose names hold
-//! variables are opened here, with the worker's own rights. Lines of several threads never mix: each write is one call
-//! on a descriptor opened for appending. A line costs the same however many logs and open files there are.
+//! Every thread has one [`Logs`]. The process that starts the worker opens the files. Only files with variables in
+//! their names are opened here, with the worker's own rights. Lines of several threads never mix: each write is one
+//! call on a descriptor opened for appending. The cost of a line is independent of the number of logs and open files.
 //!
 //! A line that cannot be written is lost; the loss is reported once a minute for each file ([`Logs::report`]). A full
 //! disk is tried once a second (`trouble`).
@@ -61,7 +61,7 @@ pub struct Logs {
     last: usize,
     /// No buffer is due before this.
     due_ms: Option<u64>,
-    /// Files whose names hold variables, by path.
+    /// Files with variables in their names, by path.
     open: Lru<OpenLog>,
     troubles: Troubles,
     /// Memory for a line.
@@ -207,8 +207,8 @@ impl Logs {
         self.flush_some(usize::MAX);
     }
 
-    /// Flushes and closes up to `count` buffers and open files, where all at once would take too long; true when none
-    /// is left.
+    /// Flushes and closes up to `count` buffers and open files, if all at once would take too long; returns true when
+    /// none is left.
     pub fn flush_some(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if let Some(mut buffer) = self.buffers.pop() {

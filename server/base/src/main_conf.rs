@@ -15,14 +15,14 @@ use crate::networks::Network;
 use crate::opened::{ErrorLogConf, LogTarget};
 use crate::thread_pool::ThreadPools;
 
-/// Directives of the main context and of `events`, with nginx's defaults where nothing was said.
+/// Directives of the main context and of `events`, with nginx's defaults.
 #[derive(Clone, Debug)]
 pub struct MainConf {
     /// Go to the background.
     pub daemon: bool,
     /// Serve from a worker process of its own.
     pub master_process: bool,
-    /// Where the user is named, for messages: ` in FILE:LINE`.
+    /// Position of the `user` directive, for messages: ` in FILE:LINE`.
     pub user_at: String,
     /// The worker process.
     pub worker: WorkerProcess,
@@ -42,7 +42,7 @@ pub struct MainConf {
     pub memory_limit_bytes: Option<u64>,
     /// Error logs of the main context.
     pub error_logs: Vec<ErrorLogConf>,
-    /// An error log somewhere goes to standard error.
+    /// One of the error logs is standard error.
     pub uses_stderr: bool,
     /// Directories to make for temporary files.
     pub temp_paths: BTreeSet<PathBuf>,
@@ -132,7 +132,7 @@ impl MainConf {
 
     /// Fills in the defaults that depend on other settings.
     pub fn finish(&mut self, error_log: Option<&Path>) {
-        // As in nginx there is a file where what libraries print can go.
+        // As in nginx, there is a file for the output of libraries.
         let is_file =
             |log: &ErrorLogConf| matches!(log.target, LogTarget::File(_) | LogTarget::Stderr);
         if !self.error_logs.iter().any(is_file)
@@ -172,5 +172,5 @@ impl MainConf {
     }
 }
 
-/// The pid file where none is named, relative to the prefix.
+/// The default pid file, relative to the prefix.
 const DEFAULT_PID: &str = "/run/nginx.pid";

@@ -42,7 +42,7 @@ impl Network {
         }
     }
 
-    /// Reads a word of a directive; warns where bits below the mask are set.
+    /// Reads a word of a directive; warns if bits below the mask are set.
     pub fn take(cx: &mut dyn ConfigContext, d: &Directive, word: &Word) -> Option<Self> {
         let (network, low_bits) = Self::parse(&word.text)?;
         if low_bits {
@@ -52,7 +52,7 @@ impl Network {
         Some(network)
     }
 
-    /// Whether an address lies in the network.
+    /// Returns whether an address is in the network.
     pub fn has(self, peer: Peer) -> bool {
         match (self, peer) {
             (Self::V4(net, bits), Peer::Inet(addr)) => match addr.ip().to_canonical() {

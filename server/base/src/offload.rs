@@ -1,11 +1,11 @@
 //! Long work, done on a thread that serves no connections.
 //!
-//! The core has no threads. The driver lends a function that takes work ([`Env::offload`]) and does it on one of a few
-//! threads, in the order in which it came. A handler that began a [`Job`] keeps it with its exchange, gives it the
-//! exchange's waker ([`Job::wakes`]), says that it waits, and looks at the job when it is run again. Where there is no such
-//! function, the work is done at once.
+//! The core has no threads. The driver lends a function ([`Env::offload`]) that does work on one of a few threads, in
+//! the order of its arrival. A handler that began a [`Job`] stores it with its exchange, registers the exchange's waker
+//! ([`Job::wakes`]), and waits. When it runs again, it checks the job. Without such a function, the work is done at
+//! once.
 //!
-//! Absent: ending work that has begun. Work whose job was dropped is not begun.
+//! Absent: cancelling work that has begun. Work with a dropped job is not begun.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -107,7 +107,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
 pub struct WeakJob<T>(Weak<JobState<T>>);
 
 impl<T> WeakJob<T> {
-    /// The job, while somebody waits for it or it is in progress.
+    /// The job, while an exchange waits for it or it is in progress.
     pub fn upgrade(&self) -> Option<Job<T>> {
         self.0.upgrade().map(Job)
     }
@@ -121,7 +121,8 @@ impl<T> Drop for Settles<T> {
         let Some(place) = self.0.take() else { return };
         let _ = place.result.set(None);
         let waiters = std::mem::take(&mut *place.waiters());
-        // Before those who wait go on: a job that this thread still held would be found by whoever asks the same next.
+        // Dropped before the waiters resume: a job still held by this thread would be found by the next request for the
+        // same work.
         drop(place);
         waiters.iter().for_each(RemoteWaker::wake);
     }

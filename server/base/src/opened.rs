@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::errlog::{ErrorLog, FullDisk, Level, MemoryBuffer, Output, Ring, Sink, Topics};
 use crate::syslog::{Syslog, SyslogTarget};
 
-/// Where an error log goes.
+/// Target of an error log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LogTarget {
     /// A file, absolute.
@@ -24,7 +24,7 @@ pub enum LogTarget {
 /// One `error_log`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ErrorLogConf {
-    /// Where to.
+    /// The target.
     pub target: LogTarget,
     /// The least severe level that is written.
     pub level: Level,

@@ -14,7 +14,7 @@ impl<T: Clone> SharedList<T> {
         Arc::make_mut(self.0.get_or_insert_default()).push(item);
     }
 
-    /// Adds the items of another list, which is shared where this one is empty.
+    /// Adds the items of another list, which is shared if this one is empty.
     pub fn append(&mut self, other: &Self) {
         match &mut self.0 {
             Some(own) => Arc::make_mut(own).extend_from_slice(other),

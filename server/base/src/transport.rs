@@ -1,9 +1,10 @@
-//! The kernel's data on a connection's transport, as variables show it.
+//! The kernel's data on a connection's transport, for variables.
 //!
-//! A server has no sockets of its own: an exchange has the number of its connection's one, and the driver lends a function that
-//! asks the kernel about it ([`crate::context::Env::tcp_info`]). It is called when a variable is evaluated, never before.
+//! A server has no sockets of its own: an exchange has the number of its connection's socket, and the driver lends a
+//! function that reads the kernel's data on it ([`crate::context::Env::tcp_info`]). It is called when a variable is
+//! evaluated, never before.
 //!
-//! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, whose units these are.
+//! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, which defines the units.
 
 /// The kernel's data on a TCP connection. Fields that an older kernel lacks, or that have not been measured yet, are
 /// `None`.
@@ -27,7 +28,7 @@ pub struct TcpInfo {
     pub bytes_acked: u64,
     /// Bytes received from the peer.
     pub bytes_received: u64,
-    /// Segments sent again of which the peer said that it had them already.
+    /// Retransmitted segments that the peer reported as duplicates.
     pub dsack_dups: Option<u32>,
     /// The least round-trip time of late, microseconds.
     pub min_rtt_us: Option<u32>,
@@ -41,7 +42,7 @@ pub struct TcpInfo {
     pub sndbuf_limited_us: Option<u64>,
 }
 
-/// Asks about the socket of this number; `None` where it is no TCP socket.
+/// Reads the data of the socket with this number; `None` if it is no TCP socket.
 pub type ReadTcpInfo = fn(i32) -> Option<TcpInfo>;
 
 /// The number of a socket that is none.

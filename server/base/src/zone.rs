@@ -1,8 +1,8 @@
-//! Zones: state by key that all threads share and that stays over reloads.
+//! Zones: state by key, shared by all threads and kept over reloads.
 //!
-//! A zone is a map with a budget of bytes, in shards that are locked one at a time; each shard knows the order in which
-//! its keys were used. A process keeps zones in a registry by module, name and size: a configuration that names a zone
-//! which another one still uses gets that very zone. [`Zones`] are the names of a configuration.
+//! A zone is a map with a budget of bytes, in shards that are locked one at a time. Each shard records the order in
+//! which its keys were used. A process has a registry of zones by module, name and size. If an older configuration
+//! still uses a zone, a new one that names it gets the same zone. [`Zones`] are the names of a configuration.
 //!
 //! Absent: zones shared between processes, since all threads serve in one.
 //!
@@ -122,7 +122,7 @@ fn cost(key: &[u8]) -> u64 {
 /// The zone of a module with this name and size: the one in use, else a new one.
 ///
 /// # Errors
-/// The earlier key, where it differs from the new one.
+/// The earlier key, if it differs from the new one.
 pub fn attach<V: Send + 'static>(
     module: &'static str,
     name: &[u8],

@@ -1,7 +1,7 @@
 //! Comments that silence warnings: `# firstbyte: allow FB201 FB301 -- why`, and `allow-file` for a whole file.
 //!
-//! `allow` silences for the directive it belongs to (see [`crate::comments`]) and all that is in its block, files read
-//! by an `include` in it among them. What follows `--` is for people.
+//! `allow` silences a warning for the directive that it belongs to (see [`crate::comments`]) and for everything in its
+//! block, including files read by an `include` in it. The text after `--` is for people.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Warn, comments};
 /// The code as the table of rules has it, if it has it.
 pub(crate) type CodeLookup = fn(&str) -> Option<&'static str>;
 
-/// Which codes are silent where.
+/// The silenced codes, by file and directive.
 pub(crate) struct Allows {
     known: CodeLookup,
     seen: HashSet<u32>,
@@ -63,9 +63,10 @@ impl Allows {
         }
     }
 
-    /// `offset` is where `rest` begins in the comment, its `#` counted.
+    /// Adds a comment's codes. `offset` is the position of `rest` in the comment, its `#` counted.
     fn add(&mut self, comment: &comments::Comment, rest: &str, offset: usize) {
         let rest = rest.split("--").next().unwrap_or_default();
+        // Messages point at a single word, so each word has its position in the comment.
         let mut words = rest
             .split([' ', '\t', '\r', ','])
             .filter(|word| !word.is_empty())
@@ -170,7 +171,7 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: AllowErrorKind) {
         if allows.silences_file(fault.pos.file, warn.code()) {
             continue;
         }
-        // A comment is no directive; one that stands where it does carries the place of the message.
+        // A comment is no directive; a synthetic one at its position carries the place of the message.
         let mut place = Directive::synthetic("comment");
         let len = u32::try_from(fault.len).unwrap_or(u32::MAX);
         place.name = Word::new("comment", fault.pos, false, len);

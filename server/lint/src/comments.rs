@@ -1,23 +1,23 @@
 //! The comments of a text and the directives they belong to.
 //!
-//! The parser drops comments. They are found again in the gaps between its words, so that what is a comment here is
-//! exactly what was one there. A comment on a line of its own belongs to the next directive of its block; one behind
-//! something belongs to the directives of its line; one in the middle of a directive to that.
+//! The parser drops comments. They are found again in the gaps between its words, so that this module and the parser
+//! agree on comments exactly. A comment on a line of its own belongs to the next directive of its block. A comment at
+//! the end of a line belongs to the directives of its line, and one in the middle of a directive to that directive.
 
 use conf::{Item, Pos, Word};
 
-/// A comment and what it belongs to.
+/// A comment and its directives.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Comment {
-    /// Where its `#` stands.
+    /// The position of its `#`.
     pub(crate) pos: Pos,
     /// The text after the `#`, to the end of the line.
     pub(crate) text: Vec<u8>,
-    /// Where the directives begin that it belongs to; empty when nothing follows it in its block.
+    /// The begins of the directives that it belongs to; empty if none follows it in its block.
     pub(crate) directives: Vec<Pos>,
 }
 
-/// The comments of a text, given what it was parsed into.
+/// Returns the comments of a text and its parsed items.
 pub(crate) fn of(file: u32, text: &[u8], items: &[Item]) -> Vec<Comment> {
     let mut words = Vec::new();
     collect(items, &mut words);
@@ -58,12 +58,12 @@ fn collect<'i>(items: &'i [Item], words: &mut Vec<(&'i Word, Option<Pos>)>) {
 struct Scan<'a> {
     file: u32,
     text: &'a [u8],
-    /// Where each line begins.
+    /// The begin of each line.
     lines: Vec<usize>,
     comments: Vec<Comment>,
     /// Comments that wait for the next directive.
     pending: Vec<usize>,
-    /// The directive whose words are being read.
+    /// The directive at the reader's position.
     open: Option<Pos>,
     /// The line on which the directives of `on_line` have words, from 1.
     line: u32,

@@ -1,5 +1,5 @@
-//! `docs/lint.md` explains every warning, and its examples are tests: what warns does, with that code alone, and what
-//! is written instead does not.
+//! `docs/lint.md` explains every warning, and its examples are tests: an example of a fault causes that warning alone,
+//! and its replacement causes none.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Sound configurations give no warning: those of `tests/conf/sound`, the ones that are installed, the example site,
-//! and the site that Debian's nginx comes with, where that is installed.
+//! Sound configurations give no warning: those of `tests/conf/sound`, the installed ones, the example site, and the
+//! site of Debian's nginx, if installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

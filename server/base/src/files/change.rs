@@ -115,12 +115,12 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
     }
 }
 
-/// Sets the umask that files of WebDAV are made by, for a process whose own umask is stricter.
+/// Sets the umask of WebDAV files, for a process with a stricter umask of its own.
 pub fn set_umask(umask: u32) {
     UMASK.store(umask & PERMISSIONS, Ordering::Relaxed);
 }
 
-/// The mode that a new file still needs, if the process's umask took something of it that was asked for.
+/// The mode that a new file still needs, if the process's umask removed requested bits.
 fn beyond_umask(mode: u32) -> Option<Permissions> {
     let umask = UMASK.load(Ordering::Relaxed);
     let wanted = mode & !umask;
@@ -134,7 +134,7 @@ const OWN_UMASK: u32 = u32::MAX;
 const OTHERS_WRITE: u32 = 0o022;
 
 fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileError> {
-    // Opening a pipe that nobody writes to must not hold up the thread; there is nothing to read from one.
+    // Opening a pipe without a writer must not block the thread; a pipe is not copied.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)

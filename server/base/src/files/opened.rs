@@ -1,8 +1,8 @@
 //! The opened file: a descriptor or the bytes of a small file, and the values of the header fields that describe it.
 //!
-//! The two values and the bytes lie in one allocation, and what tells one state of a file from another lies beside the
-//! pointer to it: a request for one of many files reads little memory that no cache has. Absent: how a file is opened and
-//! compared with the disk, which is the driver's.
+//! The two values and the bytes share one allocation. The metadata that distinguishes states of a file is stored beside
+//! the pointer to it, so a request for one of many files reads little uncached memory. Absent: opening a file and
+//! comparing it with the disk, which is the driver's work.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -14,23 +14,23 @@ use super::Meta;
 /// An open regular file, or a directory known by its metadata.
 #[derive(Debug, Clone)]
 pub struct Opened {
-    /// The descriptor; `None` for a directory, and where [`Opened::content`] has all bytes.
+    /// The descriptor; `None` for a directory, and if [`Opened::content`] has all bytes.
     pub file: Option<FileHandle>,
     /// The result of `stat`.
     pub meta: Meta,
-    /// Its times are so old that any change of its bytes will show in them: what is made of the bytes may be kept as
-    /// long as this value is given for the path.
+    /// Its times are so old that any change of its bytes will change them. Data derived from the bytes may be kept as
+    /// long as this value is returned for the path.
     pub settled: bool,
     /// Whether `texts` has the bytes of the file.
     has_content: bool,
     /// Length of the ETag in bytes.
     etag_len: u8,
-    /// The ETag, the date, and the bytes of a small file, one behind the other.
+    /// The ETag, the date, and the bytes of a small file, concatenated.
     texts: Rc<[u8]>,
 }
 
 impl Opened {
-    /// Describes what was opened, whose bytes are in no memory.
+    /// Describes an opened file without its bytes in memory.
     #[must_use]
     pub fn new(file: Option<FileHandle>, meta: Meta) -> Self {
         let mut texts = Vec::with_capacity(TEXTS_BYTES);
@@ -45,8 +45,8 @@ impl Opened {
         }
     }
 
-    /// Describes a file whose bytes `read` appends to `memory`, which is emptied before and has them afterwards behind other
-    /// text; `None` where `read` has none. It counts as settled.
+    /// Describes a file with the bytes that `read` appends to `memory`. `memory` is emptied before; afterwards it has
+    /// other text and then the bytes. `None` if `read` has none. The file counts as settled.
     #[must_use]
     pub fn with_content(
         meta: Meta,
@@ -66,7 +66,7 @@ impl Opened {
         })
     }
 
-    /// The values of header fields and what is known of the bytes, one behind the other.
+    /// The values of header fields and the known bytes, concatenated.
     #[must_use]
     pub fn texts(&self) -> &[u8] {
         &self.texts
@@ -86,7 +86,7 @@ impl Opened {
         &self.texts[usize::from(self.etag_len)..][..DATE_BYTES]
     }
 
-    /// All bytes of a small file, where they are known to be what is on disk.
+    /// All bytes of a small file, if they are known to equal the disk's.
     #[inline]
     #[must_use]
     pub fn content(&self) -> Option<SharedBytes> {

@@ -89,7 +89,7 @@ mod tests {
         full.expect("Linux has it")
     }
 
-    /// A file into which what was tried can be seen to go.
+    /// A file that shows the attempted writes.
     fn file(name: &str) -> (PathBuf, File) {
         let name = format!("firstbyte-trouble-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);

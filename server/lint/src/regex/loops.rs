@@ -1,9 +1,9 @@
 //! Detects repetitions that can match the same bytes in exponentially many ways (catastrophic backtracking).
 //!
-//! The expression becomes an automaton whose states are the places of its sets of bytes, each step counted as often
-//! as there are ways to take it. If one text leads from a state back to itself in two ways, then n such texts do in
-//! 2^n, and an expression that fails after them tries every one. A state from which the expression may end at any
-//! time is harmless: the first try succeeds. Steps out of what is atomic are not tried again and count as harmless.
+//! The expression becomes an automaton. Its states are the positions of the sets of bytes, and each step has the number
+//! of ways to take it. If one text leads from a state back to itself in two ways, then n such texts do in 2^n, and an
+//! expression that fails after them tries every one. A state from which the expression may end at any time is harmless:
+//! the first try succeeds. Steps out of an atomic group are not tried again and count as harmless.
 //!
 //! Polynomial backtracking (`.*.*=`) is not reported: a URI is short.
 //!
@@ -205,7 +205,7 @@ impl Automaton {
         })
     }
 
-    /// Two states that read the same text apart, having been one before and becoming one again.
+    /// Returns whether one text leads from a state to two different states, and from both to one state again.
     fn has_two_ways(&self, states: &[usize], budget: &mut usize) -> bool {
         let n = states.len();
         let index: HashMap<usize, usize> = states.iter().copied().zip(0..).collect();
@@ -298,7 +298,7 @@ fn components(n: usize, next: &dyn Fn(usize) -> Vec<usize>) -> Vec<usize> {
 
 /// States of an automaton at most; larger expressions are not judged.
 const STATES_MAX: usize = 400;
-/// Steps of the search at most; what takes longer is not judged.
+/// Limit of search steps; a longer search gives no finding.
 const STEPS_MAX: usize = 2_000_000;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The ways through an expression, each as a row of items: what an anchored prefix or suffix pins down.
+//! The paths through an expression, each as a list of items: the text that an anchored prefix or suffix fixes.
 //!
-//! A repetition is taken zero times (where it may) and once; once without end when it repeats one set of bytes. That
-//! is enough to see what stands at the borders of each way.
+//! A repetition is taken zero times (if permitted) and once; a repetition of one set of bytes is taken once, without an
+//! end. That is enough to know the borders of each path.
 
 use super::Ast;
 use crate::bytes::ByteSet;

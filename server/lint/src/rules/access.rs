@@ -48,7 +48,7 @@ pub(super) fn allow_alone(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// FB402: a rule behind one that fits everybody.
+/// FB402: a rule after one that matches every client.
 pub(super) fn unreachable(tree: &Tree, warn: &mut Warn<'_>) {
     for block in blocks(tree) {
         let rules = rules(tree, block);
@@ -112,7 +112,7 @@ pub(super) fn return_first(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// FB404: a user file whose name the client controls accepts a password of any file.
+/// FB404: a user file with a name that the client controls accepts a password of any file.
 pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("auth_basic_user_file") {
         let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {

@@ -1,6 +1,6 @@
-//! FB201 and FB202: an `alias` whose end does not fit its location's.
+//! FB201 and FB202: an `alias` with an end that does not match its location's.
 //!
-//! The text after the location's name is appended to the alias as it is, so both have to end at the same border.
+//! The text after the location's name is appended to the alias unchanged, so both have to end at the same border.
 
 use crate::Warn;
 use crate::rules::location::Location;

@@ -1,10 +1,10 @@
-//! FB103: `$http_host`, which is not checked, where the host of the request is meant.
+//! FB103: `$http_host`, which is not checked, in place of the request's host.
 
 use crate::tree::{Id, Tree};
 use crate::value::variables;
 use crate::{Warn, rules::redirect};
 
-/// The argument that says which host was asked for.
+/// The argument with the requested host.
 fn names_host(tree: &Tree, id: Id) -> Option<usize> {
     let first = tree.arg(id, 0).to_ascii_lowercase();
     match tree.name(id) {
@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Headers in which the server behind looks for the host.
+/// Headers in which upstream servers look for the host.
 const HOSTS: [&str; 4] = ["host", "x-forwarded-host", "x-forwarded-server", "x-host"];
 
 #[cfg(test)]

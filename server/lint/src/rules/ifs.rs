@@ -1,6 +1,6 @@
 //! FB501 and FB502: `if` in a location is a location of its own, with settings of its own.
 //!
-//! When several of them hold, the settings of the last one count; what is not inherited into a location is gone.
+//! If several of them are true, the settings of the last one apply; settings that a location does not inherit are lost.
 
 use crate::Warn;
 use crate::tree::{Id, Tree};

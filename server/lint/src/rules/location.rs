@@ -39,7 +39,7 @@ impl<'t> Location<'t> {
         }
     }
 
-    /// Chosen by what the URI begins with.
+    /// Chosen by a prefix of the URI.
     pub(super) fn is_prefix(&self) -> bool {
         matches!(self.modifier, "" | "^~")
     }

@@ -1,4 +1,4 @@
-//! Directives that a block inherits only where it has none of its own: what it loses by one.
+//! Directives that a block inherits only if it has none of its own: the settings that a block loses by one.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Loss {
     pub(super) names: Vec<String>,
 }
 
-/// The settings that blocks lose by a directive of their own, whose first argument is a name in any case.
+/// The settings that blocks lose by a directive of their own. The directive's first argument is a name in any case.
 pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
     let mut all = Vec::new();
     let mut before = None;
@@ -24,7 +24,7 @@ pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
         let Some(block) = tree.parent(at) else {
             continue;
         };
-        // The first one of a block stands for all of them.
+        // The first one of a block represents all of them.
         if before.replace(block) == Some(block) || tree.within(block, name).next() != Some(at) {
             continue;
         }

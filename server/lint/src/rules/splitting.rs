@@ -1,13 +1,13 @@
-//! FB101: line ends in headers, by way of a variable that was decoded.
+//! FB101: line ends in headers, through a decoded variable.
 //!
-//! `%0a` in a URI is a line end in `$uri` and in what an expression captured of it. Where such a value becomes a
-//! header, or the request line sent to another server, the client writes lines of its own.
+//! `%0a` in a URI is a line end in `$uri` and in captures of it. If such a value becomes a header, or the request line
+//! of a proxied request, the client writes lines of its own.
 
 use crate::tree::{Id, Tree};
 use crate::value::brings;
 use crate::{Warn, rules::redirect};
 
-/// The argument that becomes part of a head, and what it becomes.
+/// The argument that becomes part of a head, and the name of that part.
 fn spliced(tree: &Tree, id: Id) -> Option<(usize, &'static str)> {
     match tree.name(id) {
         "return" | "rewrite" => Some((redirect::target(tree, id)?, "this redirect")),

@@ -10,7 +10,7 @@ use crate::bytes::ByteSet;
 pub(crate) struct Holds {
     /// The bytes it may have.
     pub(crate) bytes: ByteSet,
-    /// A client decides what it is.
+    /// The client decides its value.
     pub(crate) client: bool,
     /// It begins with a slash, always.
     pub(crate) slash: bool,
@@ -54,7 +54,7 @@ const VARIABLES: &[(&str, Holds)] = &[
     ("query_string", client(RAW)),
     ("request", client(FIELD)),
     ("request_body", client(ByteSet::ALL)),
-    // It is below the root of the location, where the client does not lead.
+    // It is below the root of the location, which the client does not control.
     (
         "request_filename",
         Holds {

@@ -1,12 +1,12 @@
 //! Text with variables, cut into its parts: `http://$host:8080` is `http://`, `$host`, `:8080`.
 //!
-//! Source: nginx documentation of variables; a name is letters, digits and `_`, `${name}` ends where it says, a
-//! capture is one digit.
+//! Source: nginx documentation of variables; a name is letters, digits and `_`, `${name}` ends at its brace, a capture
+//! is one digit.
 
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Text as it stands.
+    /// Literal text.
     Text(String),
     /// A variable, or a capture by its number, without the `$`.
     Variable(String),
