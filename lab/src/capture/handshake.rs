@@ -127,7 +127,7 @@ pub(super) fn slow_record(flow: &Flow, path: &Path) -> Option<SlowRecord> {
     })
 }
 
-/// Shortest round trip that can be told from pauses of a busy machine.
+/// Shortest round trip that is distinguishable from pauses of a busy machine.
 pub(super) const ROUND_TRIP_NS_MIN: u64 = 2_000_000;
 /// The segments that Linux sends before it has an acknowledgement (RFC 6928).
 const INITIAL_WINDOW_SEGMENTS: u32 = 10;

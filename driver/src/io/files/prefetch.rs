@@ -111,7 +111,7 @@ const MISSES_COMPARED: u64 = 256;
 /// Minimum number of requests of a turn for which the common directory is checked. The check costs what three lookups
 /// from there save.
 const BASE_FROM: usize = 8;
-/// The same minimum while the directory is watched: the check then saves the lookups of files.
+/// Minimum while the directory is watched: the check then saves the lookups of files.
 const WATCHED_FROM: usize = 2;
 
 #[cfg(test)]

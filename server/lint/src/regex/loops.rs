@@ -298,7 +298,7 @@ fn components(n: usize, next: &dyn Fn(usize) -> Vec<usize>) -> Vec<usize> {
 
 /// States of an automaton at most; larger expressions are not judged.
 const STATES_MAX: usize = 400;
-/// Limit of search steps; a longer search gives no finding.
+/// Limit of search steps; a longer search has no finding.
 const STEPS_MAX: usize = 2_000_000;
 
 #[cfg(test)]
