@@ -30,16 +30,17 @@ impl Pair {
             alpn: vec![b"h2".to_vec(), b"http/1.1".to_vec()],
             ..Settings::default()
         };
-        let client = |alpn: &[u8]| {
+        let client = |digest, alpn: &[u8]| {
             let config = ClientConfig::new(ServerTrust::Any, vec![alpn.to_vec()], 0);
             Arc::new(ServerTls {
                 config: config.expect("it can be set up"),
+                digest,
                 name: ServerName::try_from("b").expect("a host name"),
             })
         };
         Self {
             server: Arc::new(Config::build(settings).expect("the settings go together")),
-            clients: [client(b"http/1.1"), client(b"h2")],
+            clients: [client(1, b"http/1.1"), client(2, b"h2")],
         }
     }
 

@@ -100,15 +100,11 @@ pub struct NoServers;
 impl Connector for NoServers {
     fn call(&mut self, _: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
         let (ours, theirs) = attempt(request, waker, &WakeQueue::default(), 0);
-        theirs.deliver(UpstreamEvent::Failed(UpstreamError {
-            failure: Failure::Socket {
-                call: "connect()",
-                errno: ENETUNREACH,
-            },
-            sent_bytes: 0,
-            reused: false,
-            untouched: true,
-        }));
+        let failure = Failure::Socket {
+            call: "connect()",
+            errno: ENETUNREACH,
+        };
+        theirs.deliver(UpstreamEvent::Failed(UpstreamError::unsent(failure, false)));
         ours
     }
 

@@ -15,6 +15,18 @@ pub struct UpstreamError {
     pub untouched: bool,
 }
 
+impl UpstreamError {
+    /// A failure before any byte of the request was sent; `reused` is that of the connection.
+    pub fn unsent(failure: Failure, reused: bool) -> Self {
+        Self {
+            failure,
+            sent_bytes: 0,
+            reused,
+            untouched: true,
+        }
+    }
+}
+
 /// The ways in which an attempt fails.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {

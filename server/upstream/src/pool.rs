@@ -4,12 +4,14 @@
 //! place of the configuration that passes the request on. It refers to no configuration: after a reload the same names give the
 //! same pool.
 
-use std::hash::Hasher;
+use std::hash::{Hash, Hasher};
+use std::net::SocketAddr;
 
 use server_base::hash::Fnv;
 
 use crate::group::Keepalive;
-use crate::route::Pool;
+use crate::protocol::ProtocolId;
+use crate::route::{Pool, ServerTls};
 
 /// The digest of a group's name.
 pub fn group_digest(name: &[u8]) -> u64 {
@@ -35,26 +37,29 @@ pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> P
 }
 
 impl Pool {
-    /// The part of the pool for connections of one kind, by its number. Kind 0 has the number of the pool itself.
+    /// The part of the pool for interchangeable connections: those with one protocol, TLS settings and local address.
     #[must_use]
-    pub fn of_kind(self, kind: u8) -> Self {
-        let id = match kind {
+    pub fn for_connections(
+        self,
+        protocol: ProtocolId,
+        tls: Option<&ServerTls>,
+        bind: Option<SocketAddr>,
+    ) -> Self {
+        let mut id = match protocol as u8 {
             0 => self.id,
-            kind => mix(self.id ^ u64::from(kind)),
+            protocol => mix(self.id ^ u64::from(protocol)),
         };
-        Self { id, ..self }
-    }
-
-    /// The part of the pool for connections with this in common, such as the address they come from.
-    #[must_use]
-    pub fn of_common(self, common: &[u8]) -> Self {
-        let mut hash = Fnv::default();
-        hash.write(&self.id.to_ne_bytes());
-        hash.write(common);
-        Self {
-            id: hash.finish(),
-            ..self
+        if let Some(tls) = tls {
+            let mut hash = Fnv::default();
+            (id, tls.digest, &tls.name).hash(&mut hash);
+            id = mix(hash.finish());
         }
+        if let Some(addr) = bind {
+            let mut hash = Fnv::default();
+            (id, addr).hash(&mut hash);
+            id = mix(hash.finish());
+        }
+        Self { id, ..self }
     }
 }
 
@@ -68,22 +73,61 @@ fn mix(digest: u64) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use tls::{ClientConfig, ServerName, ServerTrust};
+
     use super::*;
-    use crate::protocol::{FASTCGI, HTTP1, MEMCACHED, SCGI, UWSGI};
+    use crate::protocol::{FASTCGI, HTTP1, HTTP2, MEMCACHED, SCGI, UWSGI};
+
+    const POOL: Pool = Pool {
+        id: 7,
+        connections: 1,
+        requests: 1,
+        time_ms: 1,
+        timeout_ms: 1,
+    };
+
+    fn are_distinct(mut ids: Vec<u64>) -> bool {
+        ids.sort_unstable();
+        ids.windows(2).all(|two| two[0] != two[1])
+    }
 
     #[test]
     fn a_pool_is_of_one_protocol() {
-        let pool = Pool {
-            id: 7,
-            connections: 1,
-            requests: 1,
-            time_ms: 1,
-            timeout_ms: 1,
-        };
-        let protocols = [&HTTP1, &FASTCGI, &MEMCACHED, &SCGI, &UWSGI];
-        let mut ids = protocols.map(|protocol| pool.of_kind(protocol.id as u8).id);
+        let protocols = [&HTTP1, &FASTCGI, &MEMCACHED, &SCGI, &UWSGI, &HTTP2];
+        let ids = protocols.map(|protocol| POOL.for_connections(protocol.id, None, None).id);
         assert_eq!(ids[0], 7);
-        ids.sort_unstable();
-        assert!(ids.windows(2).all(|two| two[0] != two[1]));
+        assert!(are_distinct(ids.to_vec()));
+    }
+
+    #[test]
+    fn a_pool_is_of_one_local_address_and_one_set_of_tls_settings() {
+        let tls = |digest, name| {
+            let config = ClientConfig::new(ServerTrust::Any, Vec::new(), 0);
+            Arc::new(ServerTls {
+                config: config.expect("it can be set up"),
+                digest,
+                name: ServerName::try_from(name).expect("a host name"),
+            })
+        };
+        let of = |tls: Option<Arc<_>>, bind| {
+            let pool = POOL.for_connections(HTTP1.id, tls.as_deref(), bind);
+            pool.id
+        };
+        let bind = Some(([127, 0, 0, 1], 0).into());
+        let other_bind = Some(([127, 0, 0, 2], 0).into());
+        let ids = vec![
+            of(None, None),
+            of(None, bind),
+            of(None, other_bind),
+            of(Some(tls(1, "a.test")), None),
+            of(Some(tls(1, "b.test")), None),
+            of(Some(tls(2, "a.test")), None),
+            of(Some(tls(2, "a.test")), bind),
+        ];
+        assert!(are_distinct(ids));
+        let reloaded = of(Some(tls(1, "a.test")), None);
+        assert_eq!(reloaded, of(Some(tls(1, "a.test")), None));
     }
 }

@@ -53,6 +53,8 @@ pub struct Route {
 pub struct ServerTls {
     /// Settings, with the sessions that may be resumed.
     pub config: ClientConfig,
+    /// A digest of all settings, equal after a reload that did not change them. Idle connections are reused by it.
+    pub digest: u64,
     /// The name that the certificate of the server must have.
     pub name: ServerName<'static>,
 }
@@ -69,9 +71,9 @@ impl Eq for ServerTls {}
 /// A pool of idle connections of one thread, and its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
-    /// A digest of all that connections of the pool have in common besides the server's address: the name of the group, the
-    /// location where pools are `local`, the address they are bound to. It names no configuration, so that idle connections
-    /// outlive a reload.
+    /// Digest of all properties that its connections share besides the server's address: the group's name, the location
+    /// if pools are `local`, the protocol, the TLS settings and the local address ([`Pool::for_connections`]). It names no
+    /// configuration, so idle connections outlive a reload.
     pub id: u64,
     /// `keepalive`: idle connections kept, of all servers together.
     pub connections: usize,

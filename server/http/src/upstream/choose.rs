@@ -7,7 +7,7 @@ use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::picker::{Pick, Picker};
-use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
+use server_upstream::route::{Route, ServerTls, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
 use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
@@ -130,12 +130,14 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let protocol = run.gateway.protocol();
     let picker = run.picker.as_ref().filter(|_| may_reuse && request.keep);
     let pool = picker.and_then(|picker| picker.pool(|| group::location_digest(x)));
+    // No gateway speaks TLS with its servers yet.
+    let tls: Option<Arc<ServerTls>> = None;
     let route = Route {
         addr: chosen.addr.clone(),
         protocol,
         head_bytes: run.gateway.head_bytes(conf),
-        tls: None,
-        pool: pool.map(|pool| bound(pool.of_kind(protocol.id as u8), &options)),
+        pool: pool.map(|pool| pool.for_connections(protocol.id, tls.as_deref(), options.bind)),
+        tls,
         options: options.clone(),
         timeouts: conf.timeouts,
     };
@@ -152,14 +154,6 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
-}
-
-/// A pool of connections from this address alone.
-fn bound(pool: Pool, options: &SocketOptions) -> Pool {
-    let Some(addr) = options.bind else {
-        return pool;
-    };
-    pool.of_common(addr.to_string().as_bytes())
 }
 
 /// How connections are made.
