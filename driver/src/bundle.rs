@@ -1,9 +1,9 @@
 //! Messages between the supervisor and its worker over the control socket.
 //!
-//! The worker gets everything that needs the supervisor's rights in one bundle: the text of every
-//! configuration file that it has not yet, and databases, listeners and logs as open descriptors. A message is a JSON description
-//! with the descriptors' names in order, followed by the files' bytes as they are.
-//! Absent: paths in the other direction; the worker never asks for a file by name.
+//! The worker receives everything that needs the supervisor's rights in one bundle. A bundle has the text of each
+//! configuration file that the worker lacks, and open descriptors of databases, listeners and logs. A message is a JSON
+//! description with the descriptors' names in order, followed by the bytes of the files. Absent: paths in the other
+//! direction; the worker never requests a file by name.
 
 use std::io;
 use std::net::IpAddr;
@@ -23,27 +23,27 @@ pub use crate::worker::samples::SampleChannel;
 pub enum Step {
     /// To be built and served.
     Serve,
-    /// To be built, and served when the rest comes. Its files are what an earlier configuration was read from, as they are
-    /// now: the supervisor has not looked into them. It has neither listeners nor logs.
+    /// Build it, and serve it when the rest comes. The files are those of an earlier configuration, with their present
+    /// text; the supervisor has not parsed them. The bundle has neither listeners nor logs.
     Prepare {
         /// That of [`Cycle::fingerprint`](server_http::Cycle::fingerprint): with another one it is not served.
         fingerprint: u64,
-        /// The generation of which a worker has the files and the answers to patterns already, so that only what is not the
-        /// same comes.
+        /// Generation whose files and glob results the worker already has. Only changed ones are in the bundle.
         base: Option<u64>,
     },
     /// Listeners and logs, and nothing else, of the configuration that was prepared.
     Commit,
 }
 
-/// One generation of the configuration, with what root opened for it.
+/// One generation of the configuration, with the descriptors that root opened for it.
 #[derive(Debug)]
 pub struct Bundle {
     /// Counts the configurations that were sent, from 1.
     pub generation: u64,
     /// How the worker uses it.
     pub step: Step,
-    /// Only the bytes of files have changed since the one before: connections stay whatever the configuration says.
+    /// Only the bytes of files have changed since the previous generation: connections stay, whatever
+    /// `reload_connections` is.
     pub renewed: bool,
     /// The absolute path of the main configuration file.
     pub conf_path: String,
@@ -51,9 +51,9 @@ pub struct Bundle {
     pub prefix: String,
     /// The directives of `-g`.
     pub globals: Option<String>,
-    /// The error log where the configuration names none, absolute, or `stderr`.
+    /// Error log if the configuration names none: an absolute path, or `stderr`.
     pub error_log: Option<String>,
-    /// The access log where the configuration says nothing, absolute.
+    /// Access log if the configuration has no `access_log`, absolute.
     pub access_log: String,
     /// Every file that was read, with its text; see [`Step::Prepare`].
     pub files: Vec<(String, Arc<Vec<u8>>)>,
@@ -95,7 +95,7 @@ pub enum ToWorker {
     Configure(Box<Bundle>),
     /// Write to these logs instead, by path.
     Reopen(Vec<(String, OwnedFd)>),
-    /// Finish what runs, then exit.
+    /// Finish requests in progress, then exit.
     Quit,
     /// Exit now.
     Terminate,
@@ -104,9 +104,9 @@ pub enum ToWorker {
 /// A message that came and cannot be used; those after it can.
 #[derive(Debug)]
 pub struct Unusable {
-    /// The generation that it was to configure; 0 where it was another message, or none.
+    /// The generation that it was to configure; 0 for another or an unreadable message.
     pub generation: u64,
-    /// Why: EMFILE where there was no room for its descriptors.
+    /// The reason: EMFILE if there was no room for its descriptors.
     pub error: io::Error,
 }
 
@@ -123,16 +123,16 @@ pub enum FromWorker {
         /// Which.
         generation: u64,
     },
-    /// It cannot build this generation of what came: the supervisor has to look into it.
+    /// It cannot build this generation from the bundle: the supervisor has to read the configuration itself.
     Unprepared {
         /// Which.
         generation: u64,
     },
-    /// It could not take this generation and goes on with the one before.
+    /// It could not use this generation and keeps the previous one.
     Failed {
         /// Which.
         generation: u64,
-        /// Why, as the error log shall say it.
+        /// The reason, as text for the error log.
         message: String,
     },
     /// Connections that were lost to a panic, since the start.
@@ -212,7 +212,7 @@ impl ToWorker {
     /// Reads a message from its bytes and descriptors.
     ///
     /// # Errors
-    /// `InvalidData` for what is no message.
+    /// `InvalidData` if the bytes are no message.
     pub fn decode(payload: &[u8], fds: Vec<OwnedFd>) -> io::Result<Self> {
         let (wire, bodies) = parse(payload)?;
         let mut fds = fds.into_iter();
@@ -266,7 +266,7 @@ impl FromWorker {
     /// Reads a message from the bytes at hand, with its length on the wire; none if it is not whole.
     ///
     /// # Errors
-    /// `InvalidData` for what is no message, is longer than `MESSAGE_BYTES_MAX` or announces descriptors.
+    /// `InvalidData` if the bytes are no message, are longer than `MESSAGE_BYTES_MAX` or announce descriptors.
     pub fn parse(bytes: &[u8]) -> io::Result<Option<(Self, usize)>> {
         let Some((header, rest)) = bytes.split_first_chunk() else {
             return Ok(None);
@@ -329,7 +329,7 @@ struct Description {
     has_samples: bool,
 }
 
-/// A message as it is sent: [`Wire`] without copies of what there may be ten thousand of.
+/// A message for serialization: [`Wire`] that borrows its lists, which may have 10,000 entries.
 #[derive(Serialize)]
 enum Sent<'a> {
     Configure(Box<Described<'a>>),

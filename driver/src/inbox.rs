@@ -1,7 +1,8 @@
 //! Reassembles messages of a worker from the bytes received so far.
 //!
-//! The supervisor must not wait for its worker, which clients may have taken over: it reads what is there and goes on. A
-//! message has a limit of bytes, brings no descriptors, and has one deadline from its first byte to its last.
+//! The supervisor must not wait for its worker, which clients may have taken over. So it reads the available bytes and
+//! continues. A message has a limit of bytes, brings no descriptors, and has one deadline from its first byte to its
+//! last.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -20,7 +21,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Reads what has come, once and without waiting; false where nothing has.
+    /// Reads available bytes once, without waiting; false if there are none.
     ///
     /// # Errors
     /// `UnexpectedEof` at the end of the stream; its own error.
@@ -62,7 +63,7 @@ impl Inbox {
     }
 }
 
-/// Whether an error of a control socket means that the process at the other end is gone.
+/// Whether an error of a control socket means that the peer process has ended.
 #[must_use]
 pub fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};

@@ -11,7 +11,7 @@ use server_base::offload::{Full, Work};
 pub(crate) struct Limits {
     /// Threads.
     pub threads: usize,
-    /// Pieces of work that wait, besides those in progress.
+    /// Maximum number of tasks in the queue, besides those in progress.
     pub waiting: usize,
 }
 
@@ -24,7 +24,7 @@ pub(crate) struct Pool {
 struct State {
     waiting: VecDeque<Work>,
     threads: usize,
-    /// Of those threads, how many have nothing to do.
+    /// Number of threads without work.
     idle: usize,
 }
 
@@ -45,7 +45,7 @@ impl Pool {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes work; `start` starts one more thread.
+    /// Queues a task; `start` starts one more thread.
     ///
     /// # Errors
     /// As much waits already as `limits` allows.
@@ -63,7 +63,7 @@ impl Pool {
             state.threads += 1;
         }
         if state.threads == 0 {
-            // There is no thread but this one.
+            // No pool thread could start: the calling thread does the work.
             drop(state);
             work();
             return Ok(());
@@ -74,11 +74,11 @@ impl Pool {
         Ok(())
     }
 
-    /// Does what comes, for ever.
+    /// Runs submitted work for ever.
     pub(crate) fn serve(&self) {
         loop {
             let work = self.take();
-            // Whoever waits for it finds no result, and says so.
+            // After a panic the waiting request finds no result and reports that.
             let _ = catch_unwind(AssertUnwindSafe(work));
         }
     }

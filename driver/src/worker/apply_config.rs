@@ -27,7 +27,9 @@ impl Worker {
     pub(super) fn configure(&mut self, bundle: Bundle) -> FromWorker {
         let generation = bundle.generation;
         let first = self.threads.is_empty();
-        let applied = self.built(bundle).and_then(|built| self.apply(built));
+        let applied = self
+            .build_or_take(bundle)
+            .and_then(|built| self.apply(built));
         match &applied {
             // Memory that the build needed is not needed again soon.
             Ok(()) if first => self.settle_memory(),
@@ -167,8 +169,8 @@ impl Worker {
         }
     }
 
-    /// Builds a configuration, or takes the one that was prepared. One that was prepared for nothing goes.
-    fn built(&mut self, mut bundle: Bundle) -> Result<Built, String> {
+    /// Builds a configuration, or takes the prepared one. A prepared one for another generation is dropped.
+    fn build_or_take(&mut self, mut bundle: Bundle) -> Result<Built, String> {
         let prepared = self.prepared.take();
         if bundle.step != Step::Commit {
             drop(prepared);
@@ -212,7 +214,7 @@ impl Worker {
     /// Builds a configuration, and keeps it until it is to be served. Returns the answer to the supervisor.
     pub(super) fn prepare(&mut self, bundle: Bundle) -> FromWorker {
         let generation = bundle.generation;
-        match self.built(bundle) {
+        match self.build_or_take(bundle) {
             Ok(built) => {
                 self.prepared = Some(built);
                 FromWorker::Prepared { generation }

@@ -34,8 +34,8 @@ impl ArmLook {
         self.is_due.then_some(self.next_ms)
     }
 
-    /// A turn of the loop has ended: looks at connections if it is time. `look` reports the arms of the connection in one of
-    /// `slots` slots, with its memory in bytes.
+    /// A turn of the loop has ended: measures connections if it is time. `look` reports the arms of the connection in
+    /// one of `slots` slots, with its memory in bytes.
     pub fn turned(
         &mut self,
         slots: u32,
@@ -65,7 +65,7 @@ impl ArmLook {
         sum.or_insert_with(|| (Arc::clone(meter), 0)).1 += bytes;
     }
 
-    /// Replaces the sums that the meters have by those of this round.
+    /// Replaces the sums in the meters by the sums of this round.
     fn show(&mut self) {
         for (_, (meter, before)) in self.shown.drain() {
             meter.set_memory(before, 0);

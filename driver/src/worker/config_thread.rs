@@ -1,9 +1,9 @@
 //! Threads that build configurations, and free them when they are over.
 //!
-//! There is one for each configuration, which lives as long as that. So a configuration has an arena of the allocator
-//! for itself, as long as there are few: nothing else lies between its parts, and what it took goes back to the kernel
-//! whole when it is freed. In an arena that several have in turn each is laid into the holes of the one before, and
-//! memory grows with the first reloads by half. They run at a lower priority than the threads that serve.
+//! Each configuration has one thread, for its whole life, so it has an arena of the allocator for itself while there
+//! are few. No other allocation is between its parts, and its memory returns to the kernel whole when it is freed. In
+//! an arena shared by successive configurations each one fills the holes of the previous; memory then grows by half
+//! over the first reloads. The threads have a lower priority than those that serve.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -52,7 +52,7 @@ impl ConfigThread {
         let (sender, receiver) = channel();
         let (last, rest) = channel();
         let body = move || {
-            // In a log its lines are those of the main thread, which waits for it.
+            // Its log lines show the thread number of the main thread, which waits for it.
             errlog::set_thread(shown);
             let _ = schedule::run_in_background(NICENESS);
             let built = load(&bundle);
@@ -82,12 +82,13 @@ impl ConfigThread {
         Ok((built, texts))
     }
 
-    /// Notes which configuration it built, once that is as it is served.
+    /// Records the configuration that it built, in its final form.
     pub(super) fn keep(&mut self, http: &Arc<Http>) {
         self.http = Arc::downgrade(http);
     }
 
-    /// Takes the last reference to its configuration; leaves it where that is another one's, or not the last.
+    /// Takes the last reference to its configuration. Leaves a reference to another configuration, and one that is not
+    /// the last.
     pub(super) fn take(&mut self, http: &mut Option<Arc<Http>>) -> bool {
         let is_last = |http: &mut Arc<Http>| {
             std::ptr::eq(Arc::as_ptr(http), self.http.as_ptr()) && Arc::strong_count(http) == 1
@@ -118,7 +119,7 @@ impl Drop for ConfigThread {
     }
 }
 
-/// Frees the configuration when it comes; returns also when it cannot come any more.
+/// Frees the configuration once it is sent; returns as well if the sender is gone.
 fn free(last: &Receiver<Arc<Http>>) {
     drop(last.recv());
 }

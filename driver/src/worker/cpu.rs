@@ -5,9 +5,9 @@
 //! step has the same chance, whatever it costs and whichever connection it belongs to, so that sums have no bias. The cost of
 //! the clock itself is measured once and subtracted. Without experiments a step costs two branches.
 //!
-//! The relative standard error of a sum over n steps is about `sqrt(64 (1 + v^2) / n)`, with the coefficient of variation v of
-//! the time of a step: 2 % for a million steps and v = 2. Absent: connections to servers behind, other threads (disk, password
-//! hashes), accepting and closing sockets, interrupts.
+//! The relative standard error of a sum over n steps is about `sqrt(64 (1 + v^2) / n)`, with the coefficient of
+//! variation v of the time of a step: 2 % for a million steps and v = 2. Absent: connections to servers, other threads
+//! (disk, password hashes), accepting and closing sockets, interrupts.
 //!
 //! Source: clock_gettime(2), CLOCK_THREAD_CPUTIME_ID; docs/experiments.md.
 
@@ -17,7 +17,7 @@ use server_http::timing::random;
 /// The choice of steps, and the measurement of one.
 #[derive(Debug, Default)]
 pub struct CpuSampler {
-    /// Steps until the next that is measured, with that one; 0 if none is.
+    /// Steps until the next measured one, inclusive; 0 if none is measured.
     left: u32,
     /// When the step that is measured began, nanoseconds of the thread; 0 if none is.
     began_ns: u64,
@@ -71,7 +71,7 @@ impl CpuSampler {
         self.began_ns != 0
     }
 
-    /// Ends the measurement; returns the time of all steps for which it stands, nanoseconds.
+    /// Ends the measurement; returns the time of all steps that it represents, nanoseconds.
     #[cold]
     pub fn end(&mut self) -> u64 {
         let began_ns = std::mem::take(&mut self.began_ns);
@@ -90,7 +90,7 @@ fn gap() -> u32 {
     (missed as u32).saturating_add(1)
 }
 
-/// Steps of which one is measured.
+/// One in this many steps is measured.
 const STEPS: u32 = 64;
 
 #[cfg(test)]
@@ -114,7 +114,7 @@ mod tests {
         let mut cpu = CpuSampler::default();
         cpu.set_clock(Some(clock));
         assert!(cpu.is_measured());
-        // Two connections in turn, of which one takes four times as long.
+        // Two connections in turn; one takes four times as long.
         let mut sums = [0_u64; 2];
         let steps = 400_000;
         for step in 0..steps {

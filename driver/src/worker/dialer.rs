@@ -1,7 +1,7 @@
-//! Attempts with servers, between the exchange that asks for one and the connection that gets it.
+//! Attempts with servers, between the exchange that requests one and the connection that gets it.
 //!
-//! An exchange has its turn while the tables of the loop cannot be touched, so attempts wait here until that turn is over.
-//! Absent: connections and the pool of idle ones, which are the loop's.
+//! During the turn of an exchange the tables of the loop cannot be touched, so attempts wait here until it is over.
+//! Absent: connections and the pool of idle ones, which the loop has.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ pub struct Dialer {
     pub calls: Vec<Dial>,
     /// Memory for attempts.
     pub spares: Spares,
-    /// Names that are asked for.
+    /// Lookups of names.
     pub names: Names,
     wakers: WakeQueue,
     /// Monotonic milliseconds.

@@ -1,13 +1,13 @@
 //! The order of a turn of the loop.
 //!
-//! A thread and the simulator are both an [`EventLoop`]: they supply events, contain panics and take note of closed
-//! connections. Everything else about a turn is here, so that the order under test is the order that serves. The steps of an
-//! entry are written once for all tables ([`Entry`]):
+//! A thread and the simulator are both an [`EventLoop`]: they supply events, contain panics and handle closed
+//! connections. Everything else about a turn is here, so that tests run the order that serves. The steps of an entry
+//! are written once for all tables ([`Entry`]):
 //!
 //! ```text
-//! intake    reads from all that is ready, and carries out orders; idle connections to servers that have ended are closed
+//! intake    reads from all ready entries, and carries out commands; idle connections to servers that have ended are closed
 //! turns     of connections to servers that are ready: their responses wake exchanges
-//! turns     of clients that were read from: some responses of HTTP/1 are made, then written
+//! turns     of clients with input: some responses of HTTP/1 are made, then written
 //! rounds    turns of woken entries; then new attempts get connections, so that requests leave in this turn;
 //!           again while there are wakes or attempts, up to a limit
 //! timers    turns of entries after their deadline
@@ -18,7 +18,7 @@ use std::io;
 use std::ops::ControlFlow;
 
 use server_base::waker::WakeKey;
-use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
+use server_upstream::request::Failure;
 use server_upstream::route::Route;
 use sys::connect::Connecting;
 
@@ -70,7 +70,7 @@ pub trait EventLoop: Sized {
     /// Changes the way to a server before an attempt begins: for simulations.
     fn adjust(&mut self, _: &mut Route) {}
 
-    /// Registers a new connection to a server, whose events [`Self::read_ready`] then gets.
+    /// Registers a new connection to a server; [`Self::read_ready`] then gets its events.
     ///
     /// # Errors
     /// The poller cannot.
@@ -86,7 +86,7 @@ pub trait EventLoop: Sized {
             }
             self.parts().0.upstreams.ready = ready;
         }
-        // The list is put back with its memory; nobody is read from meanwhile.
+        // The list is put back with its memory; no client is read meanwhile.
         let mut ready = std::mem::take(&mut self.parts().0.clients.ready);
         match ready.as_slice() {
             [key] => self.turn::<Client<Self>>(*key, Readiness::default()),
@@ -159,7 +159,7 @@ pub trait EventLoop: Sized {
         self.wake::<DetachedExchange>(key, keys);
     }
 
-    /// Reads from an entry that is ready and notes it for its turn.
+    /// Reads from a ready entry and queues it for its turn.
     fn read<E: Entry<Self::Net>>(&mut self, key: Key, ready: Readiness) {
         match self.step(key, |entry: &mut E, shared| entry.read_ready(shared, ready)) {
             Some(true) => E::table(self.parts().0).ready.push(key),
@@ -168,8 +168,8 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Runs the turns of clients that were read from. Responses are made ahead and written one behind the other: the code of
-    /// each step stays in the processor's cache, and a client's process that was woken by the first finds the others too.
+    /// Runs the turns of clients with input. Responses are made first and then written in sequence. The code of each
+    /// step stays in the CPU cache, and a client process that is woken by the first response finds the others too.
     fn turn_together(&mut self, keys: &[Key]) {
         let mut parts = [Part::Whole; WRITTEN_TOGETHER];
         let mut written = 0;
@@ -207,7 +207,7 @@ pub trait EventLoop: Sized {
         self.decide(key, |entry: &mut E, shared| entry.turn(shared, ready));
     }
 
-    /// Runs the turn of an entry, streams of which were woken.
+    /// Runs the turn of an entry for its woken streams.
     fn wake<E: Entry<Self::Net>>(&mut self, key: Key, keys: &[WakeKey]) {
         self.decide(key, |entry: &mut E, shared| entry.wake(shared, keys));
     }
@@ -246,7 +246,7 @@ pub trait EventLoop: Sized {
         }
     }
 
-    /// Runs a step of an entry; `None` if it is gone, or has gone by a panic.
+    /// Runs a step of an entry; `None` if the entry is gone, or was removed after a panic.
     fn step<E: Entry<Self::Net>, T>(
         &mut self,
         key: Key,
@@ -337,17 +337,7 @@ pub trait EventLoop: Sized {
             Some(key) => (key, true),
             None => match self.connect(route) {
                 Ok(connected) => connected,
-                Err(failure) => {
-                    for call in group.calls() {
-                        call.deliver(UpstreamEvent::Failed(UpstreamError {
-                            failure: failure.clone(),
-                            sent_bytes: 0,
-                            reused: false,
-                            untouched: true,
-                        }));
-                    }
-                    return;
-                }
+                Err(failure) => return group.fail(&failure),
             },
         };
         let wake_key = WakeKey {
@@ -415,7 +405,7 @@ fn of_socket(call: &'static str, error: &io::Error) -> Failure {
     }
 }
 
-/// Responses that are made before the first of them is written, at most; of as many requests the files are looked up together.
+/// Maximum number of responses made before the first of them is written, and of file lookups done together.
 pub const WRITTEN_TOGETHER: usize = 32;
 
 const EINVAL: i32 = 22;

@@ -1,13 +1,13 @@
-//! Huge pages under what handshakes and requests read of a configuration with many certificates.
+//! Huge pages for the parts of a configuration with many certificates that handshakes and requests read.
 //!
-//! A handshake with one of ten thousand servers reads a dozen pages that no other has read for long. Absent: configurations
-//! with few certificates, whose pages the processor has; tables of names, which are small.
+//! With 10,000 servers a handshake reads a dozen pages that no other handshake has read recently. Absent:
+//! configurations with few certificates, since their pages are in the CPU cache; tables of names, which are small.
 
 use server_http::http::Http;
 use sys::huge_pages::Blocks;
 use tls::{Config, Identity};
 
-/// Has the kernel put huge pages under the certificates of a configuration and its servers, where the certificates lie in
+/// Has the kernel put huge pages under the certificates of a configuration and its servers, if the certificates are in
 /// [`BLOCKS_LEAST`] blocks of 2 MiB or more. Call it after memory was given back to the kernel, which splits huge pages.
 pub(super) fn collapse(http: &Http) {
     let mut blocks = Blocks::default();

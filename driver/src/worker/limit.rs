@@ -1,9 +1,9 @@
-//! `worker_memory_limit`: what is done before the kernel ends the worker for want of memory.
+//! `worker_memory_limit`: measures against the end of the worker by the kernel's out-of-memory killer.
 //!
-//! The main thread looks at the process's resident memory. Near the limit the threads close idle connections and let go
-//! of pools; at the limit new requests are refused, until there is room again. Requests in progress go on: each has a
-//! limit of its own. Absent: surviving an allocation that fails, which ends the process as in most programs; the
-//! limit is there so that it does not come to that.
+//! The main thread checks the process's resident memory. Near the limit the threads close idle connections and release
+//! pools; at the limit new requests are refused until there is room again. Requests in progress continue: each has a
+//! limit of its own. Absent: surviving a failed allocation, which ends the process as in most programs; the limit
+//! prevents it.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -54,14 +54,14 @@ impl MemoryWatch {
         most.min(left.as_millis() as u64 + 1)
     }
 
-    /// Looks if it is time to; true if the threads are to let go of what they can.
+    /// Checks the memory if it is time to; true if the threads are to release pools and idle connections.
     pub(super) fn check(&mut self, log: &ErrorLog) -> bool {
         let now = Instant::now();
         if now < self.next {
             return false;
         }
         self.next = now + CHECK_INTERVAL;
-        // A look that fails says nothing: the state stays.
+        // A failed read leaves the state as it is.
         let Ok(bytes) = self.resident.bytes() else {
             return false;
         };

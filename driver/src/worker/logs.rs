@@ -1,4 +1,4 @@
-//! The logs of the worker: taking what the supervisor opened, changing over to new ones, reopening.
+//! The logs of the worker: opened by the supervisor, replaced by new ones, reopened.
 //!
 //! Files come as descriptors; sockets of syslog servers need no rights and are opened here. Source: nginx documentation,
 //! "Controlling nginx", "Rotating Log-files"; `error_log`.

@@ -75,7 +75,8 @@ use thread_commands::{Command, Counters, Setup, Unused};
 /// Builds a configuration from a bundle and the files of it, or has it already; returns the files, too, as the worker keeps them.
 pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<(Cycle, Memory), String> + Send + Sync>;
 
-/// Serves until the supervisor says otherwise or goes away; returns the exit code, 2 for one that would only repeat.
+/// Serves until the supervisor ends it or goes away. Returns the exit code; 2 if a new worker would only repeat the
+/// failure.
 pub fn run(control: OwnedFd, load: Load) -> i32 {
     let message = match Worker::first_message(&control) {
         Ok(message) => message,
@@ -107,7 +108,7 @@ struct Worker {
     places: PortSlots,
     files: HashMap<PathBuf, Arc<File>>,
     log: ErrorLog,
-    /// A configuration that is to be served when the supervisor says so.
+    /// A configuration that is served once the supervisor commits it.
     prepared: Option<Built>,
     /// The files that the last configuration was built of, and its generation: the next has most of them, too.
     texts: Option<(u64, Memory)>,
@@ -120,7 +121,7 @@ struct Worker {
     tasks: TaskTimer,
     fetches: BackgroundFetches,
     shutdown_timeout_ms: Option<u64>,
-    /// Where `worker_memory_limit` is written.
+    /// Present if `worker_memory_limit` is set.
     memory: Option<MemoryWatch>,
     leaving: bool,
     /// The supervisor kills this process if it does not end at once.
@@ -143,7 +144,7 @@ impl Worker {
             let ended = Arc::new(Waker::new()?);
             poller.add(&*ended, ENDED, Interest::Readable)?;
             let mut signals = None;
-            // In tests the worker is a thread of the test program, whose signals are not its own.
+            // In tests the worker is a thread of the test program, and the signals belong to that.
             if process::is_main_thread() {
                 let own = Signals::new(&[signal::TERM, signal::INT, signal::QUIT])?;
                 poller.add(&own, SIGNAL, Interest::Readable)?;
@@ -225,7 +226,7 @@ impl Worker {
                 let ready = events.at(n);
                 match ready.token {
                     CONTROL => self.receive_message(),
-                    SIGNAL => self.signalled(),
+                    SIGNAL => self.handle_signals(),
                     ENDED => self.ended.drain(),
                     _ => self.fetches.ready(ready, &self.poller, &self.log),
                 }
@@ -246,7 +247,7 @@ impl Worker {
         }
     }
 
-    fn signalled(&mut self) {
+    fn handle_signals(&mut self) {
         let Some(signals) = &self.signals else { return };
         match signals.receive() {
             Ok(Some(received)) if received.signo == signal::QUIT => self.quit(),
@@ -262,7 +263,7 @@ impl Worker {
         self.leaving = true;
         self.log
             .write(Level::Notice, format_args!("gracefully shutting down"));
-        // Threads drop theirs; with the last one the sockets stop accepting.
+        // Threads drop their references; the sockets stop accepting with the last one.
         self.listeners.clear();
         let timeout_ms = self.shutdown_timeout_ms;
         self.command(|| Command::Quit(timeout_ms));
@@ -347,8 +348,8 @@ impl Worker {
         let body = move || {
             let _notice = notice;
             errlog::set_thread(process::thread_id());
-            // So that what wakes it need not wait for the end of another thread's slice, such as that of one that builds
-            // a configuration. Where the kernel refuses, it is scheduled as all are.
+            // A woken thread then need not wait for the end of another thread's slice, such as that of a thread that
+            // builds a configuration. If the kernel refuses, the thread keeps the default slice.
             let _ = schedule::shorten_time_slice();
             if !cpus.is_empty()
                 && let Err(e) = schedule::set_affinity(&cpus)

@@ -1,16 +1,16 @@
-//! Names that requests ask for, on a thread that serves.
+//! Names that requests look up, on a serving thread.
 //!
-//! There is a resolver for each set of name servers that was asked, with its cache, which outlives a reload; where a
-//! request names none the system's files and servers are asked. A question that has its answer here is answered at
-//! once. The others leave when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
+//! Each set of name servers in use has a resolver, with its cache, which outlives a reload. A request without name
+//! servers uses the system's files and servers. A question with a cached answer is answered at once. The others leave
+//! when the poller can be touched ([`Names::transmit`]); answers wake the waiters.
 //!
 //! ```text
 //! exchange:  resolve                      a Lookup, answered or pending
 //! thread:    transmit, ready, expire      answers complete lookups and wake
 //! ```
 //!
-//! A name may have several candidates, since the system completes short ones; they are asked for one after the other.
-//! Limits are the engine's: names asked for and askers waiting at a time. Absent: what asks.
+//! A name may have several candidates, since the system completes short ones; they are queried in order. The engine
+//! limits the names and waiters at a time. Absent: the exchanges that resolve names.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -36,11 +36,11 @@ pub struct Names {
     unsent: bool,
 }
 
-/// A resolver, and whom it asks.
+/// A resolver, and its name servers.
 struct Known {
     by: By,
     resolver: Resolver<Question>,
-    /// Number of questions above which those of ended exchanges are removed.
+    /// Number of questions above which questions of ended exchanges are removed.
     purge_at: usize,
 }
 
@@ -55,9 +55,9 @@ enum By {
 struct Question {
     lookup: Lookup,
     waker: Waker,
-    /// Next name to ask for if there is no such name.
+    /// Names to query next if there is no such name.
     candidates: VecDeque<String>,
-    /// Time limit of one candidate, in milliseconds; 0: that of the whole.
+    /// Time limit of one candidate, in milliseconds; 0: only the limit of the whole lookup.
     each_ms: u64,
     /// When the time for all is over, monotonic milliseconds.
     until_ms: u64,
@@ -83,7 +83,7 @@ impl Names {
         }
     }
 
-    /// Sets where resolvers that are made from here on tell of servers that cannot be reached.
+    /// Sets the log in which later resolvers report unreachable servers.
     pub fn set_log(&mut self, log: ErrorLog) {
         self.log = log;
     }
@@ -137,7 +137,7 @@ impl Names {
         lookup
     }
 
-    /// Sends what is to be sent.
+    /// Sends queued questions.
     pub fn transmit(&mut self, poller: &Poller, now_ms: u64) {
         if !std::mem::take(&mut self.unsent) {
             return;
@@ -146,7 +146,7 @@ impl Names {
             self.known[place].resolver.transmit(poller, now_ms);
             self.deliver(place, now_ms);
         }
-        // What was asked in the place of a name that does not exist leaves in the next turn, which begins at once.
+        // A question for the next candidate leaves in the next turn, which begins at once.
     }
 
     /// A socket of a resolver is ready.
@@ -159,7 +159,7 @@ impl Names {
         self.deliver(place, now_ms);
     }
 
-    /// When to call [`Names::expire`], monotonic milliseconds; at once where something is to be sent.
+    /// When to call [`Names::expire`], monotonic milliseconds; at once if a question is queued.
     pub fn deadline(&self) -> Option<u64> {
         if self.unsent {
             return Some(0);
@@ -168,7 +168,7 @@ impl Names {
         deadlines.min()
     }
 
-    /// Does what is due.
+    /// Handles timeouts of questions that have passed.
     pub fn expire(&mut self, poller: &Poller, now_ms: u64) {
         for place in 0..self.known.len() {
             let resolver = &mut self.known[place].resolver;
@@ -179,7 +179,7 @@ impl Names {
         }
     }
 
-    /// The resolver that asks these servers.
+    /// The resolver for these servers.
     fn place(&mut self, by: &By) -> std::io::Result<usize> {
         if let Some(place) = self.known.iter().position(|known| known.by == *by) {
             return Ok(place);
@@ -257,7 +257,7 @@ impl Names {
                 Event::Failed { why, .. } => {
                     let failure = question.failure.filter(|_| why == Failure::NotFound);
                     let failure = failure.unwrap_or(why);
-                    // Who says nothing of this name may say something of the next.
+                    // A server without an answer for this name may have one for the next.
                     let is_next_tried = matches!(
                         why,
                         Failure::NotFound
@@ -284,11 +284,11 @@ pub fn is_token(token: u64) -> bool {
     token >> KIND_SHIFT == KIND
 }
 
-/// The kind in the tokens of resolvers' sockets, and where it stands.
+/// The kind in the tokens of resolvers' sockets, and its position.
 const KIND: u64 = 2;
 const KIND_SHIFT: u32 = 60;
 const FIRST_TOKEN: u64 = KIND << KIND_SHIFT;
-/// Number of resolvers above which those without waiters are dropped.
+/// Number of resolvers above which resolvers without waiters are dropped.
 const RESOLVERS_MAX: usize = 64;
 /// Number of questions of one resolver above which those without waiters are dropped.
 const PURGE_MIN: usize = 64;

@@ -79,7 +79,7 @@ impl Loop {
     }
 }
 
-/// The answer of a lookup, or what is wrong.
+/// The answer of a lookup, or its error.
 fn shown(lookup: &Lookup) -> String {
     match lookup.answer() {
         Some(Ok(found)) => found
@@ -102,7 +102,7 @@ fn configured(server: SocketAddr) -> Arc<NameServers> {
     })
 }
 
-/// A server that knows these names; of others it says this code.
+/// A server that knows these names; for other names it returns this code.
 fn server(known: &'static [&'static str], code: u8) -> NameServer {
     NameServer::start(move |received: &Query| {
         if known.contains(&received.name().as_str()) {
@@ -205,7 +205,7 @@ fn a_silent_server_costs_the_time_that_the_request_has() {
 
 #[test]
 fn a_server_of_the_system_that_is_not_there_costs_no_time() {
-    // Bound, so that nobody else takes it, and connected to itself, so that it takes nothing of others.
+    // Bound, so that no other socket gets the port, and connected to itself, so that it accepts no packets of others.
     let socket = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
     let address = socket.local_addr().expect("it has one");
     socket.connect(address).expect("it is its own");

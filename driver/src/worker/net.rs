@@ -23,13 +23,13 @@ pub trait Net {
     /// One connection's socket; dropping it closes the connection.
     type Socket;
 
-    /// Reads what has come; 0 is the end.
+    /// Reads available bytes; 0 is the end.
     ///
     /// # Errors
     /// `WouldBlock` when nothing has come, else the socket's error.
     fn receive(&mut self, socket: &mut Self::Socket, buffer: &mut [u8]) -> io::Result<usize>;
 
-    /// Reads at most `most` bytes behind those of `buffer`; 0 is the end.
+    /// Reads at most `most` bytes to the end of `buffer`; 0 is the end of the stream.
     ///
     /// # Errors
     /// Those of [`Self::receive`].
@@ -74,7 +74,7 @@ pub trait Net {
         self.send(socket, out, limit, pieces.max_bytes)
     }
 
-    /// Sends bytes; returns how many the socket took, 0 where it is full.
+    /// Sends bytes; returns how many the socket took, 0 if it is full.
     ///
     /// # Errors
     /// The socket's error.
@@ -115,7 +115,7 @@ pub trait Net {
     /// Ends our side.
     fn shutdown(&mut self, socket: &mut Self::Socket);
 
-    /// Makes the close that follows a reset: what was not sent is dropped.
+    /// Makes the following close a reset: unsent bytes are dropped.
     fn reset(&mut self, socket: &mut Self::Socket);
 
     /// Our address.
@@ -124,16 +124,16 @@ pub trait Net {
     /// Sets TCP_NODELAY, which every socket has from its listener.
     fn set_nodelay(&mut self, socket: &mut Self::Socket, on: bool);
 
-    /// Acknowledges at once what was received.
+    /// Acknowledges received bytes at once.
     fn acknowledge(&mut self, _: &mut Self::Socket) {}
 
-    /// Enables timestamps of [`Self::send_stamped`]; false where the socket cannot.
+    /// Enables timestamps of [`Self::send_stamped`]; false if the socket cannot.
     fn enable_stamps(&mut self, _: &mut Self::Socket) -> bool {
         false
     }
 
-    /// Sends bytes after which more is sent at once, and has the last of them timestamped when it leaves and when it is
-    /// acknowledged; returns how many bytes the socket took, 0 where it is full.
+    /// Sends bytes, with more to follow at once. The last byte is timestamped when it leaves and when it is
+    /// acknowledged. Returns how many bytes the socket took, 0 if it is full.
     ///
     /// # Errors
     /// The socket's error.
@@ -166,13 +166,13 @@ pub trait Net {
         None
     }
 
-    /// Bytes that a server has acknowledged, from the begin of a connection that this side has begun; `None` where that is
-    /// not known.
+    /// Bytes that a server has acknowledged since the begin of a connection that this side has begun; `None` if
+    /// unknown.
     fn acknowledged_bytes(&mut self, _: &mut Self::Socket) -> Option<u64> {
         None
     }
 
-    /// The number of the descriptor, for debugging messages; -1 where there is none.
+    /// The number of the descriptor, for debugging messages; -1 if there is none.
     fn number(&self, _: &Self::Socket) -> i32 {
         -1
     }
@@ -285,7 +285,7 @@ impl Net for Sockets {
             UpstreamAddr::Inet(addr) => Address::Inet(*addr),
             UpstreamAddr::Unix(path) => Address::Unix(path),
         };
-        // SO_SNDLOWAT is missing: Linux lets nobody set it.
+        // SO_SNDLOWAT is missing: Linux does not let it be set.
         let options = connect::Options {
             bind: options.bind,
             transparent: options.transparent,

@@ -1,15 +1,15 @@
-//! The threads that do what takes long, such as comparing passwords, for the threads that serve.
+//! Threads for long work of the serving threads, such as comparing passwords.
 //!
-//! They belong to the process and are started when there is work: what does not use them does not pay for them. Work is done
-//! in the order in which it came. They run on any CPU and after the threads that serve, so that a machine with nothing to
-//! spare answers other requests first. Absent: ending them, since a thread that waits costs nothing.
+//! They belong to the process and start with the first work, so they cost nothing without use. Work is done in the
+//! order of its submission. They run on any CPU and with a lower priority than serving threads, so that a busy machine
+//! answers other requests first. Absent: ending them, since a waiting thread costs nothing.
 
 use server_base::offload::{Full, Work};
 use sys::schedule;
 
 use crate::pool::{Limits, Pool};
 
-/// Has work done by one of the threads.
+/// Queues work for one of the threads.
 ///
 /// # Errors
 /// [`WORK_MAX`] pieces of work wait already.
@@ -38,9 +38,9 @@ fn threads_max() -> usize {
     schedule::cpu_count().clamp(1, THREADS_MAX)
 }
 
-/// Pieces of work that wait, besides those in progress.
+/// Maximum number of tasks in the queue, besides those in progress.
 const WORK_MAX: usize = 1024;
-/// Threads, where the process has as many CPUs.
+/// Maximum number of threads; no more than the process has CPUs.
 const THREADS_MAX: usize = 16;
 /// By how much later than the threads that serve they are scheduled.
 const NICENESS: i32 = 5;

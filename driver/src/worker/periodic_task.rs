@@ -52,7 +52,7 @@ pub(super) fn unix_s() -> i64 {
         .map_or(0, |d| d.as_secs() as i64)
 }
 
-/// The time `ms` after `now`, or as far as the clock can tell.
+/// The time `ms` after `now`, or the latest time of the clock.
 fn later(now: Instant, ms: u64) -> Instant {
     let far = Duration::from_millis(ms.clamp(1, FAR_MS));
     now.checked_add(far).unwrap_or(now)

@@ -1,6 +1,8 @@
-//! Readiness of sockets: what the poller reports, and what a connection remembers of it.
+//! Readiness of sockets: the events of the poller, and the flags that a connection keeps of them.
 //!
 //! Events are edge-triggered: a flag stays until a read or a write finds that the socket has no more.
+
+use sys::poll::Ready;
 
 /// Remembered readiness of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,11 +73,22 @@ impl SocketFlags {
     }
 }
 
+impl From<Ready> for SocketFlags {
+    fn from(ready: Ready) -> Self {
+        Self {
+            readable: ready.readable,
+            writable: ready.writable,
+            hung_up: ready.closed,
+            eof: ready.eof,
+        }
+    }
+}
+
 impl Readiness {
     /// A turn because of flags of the socket.
-    pub fn of_socket(socket: SocketFlags) -> Self {
+    pub fn of_socket(socket: impl Into<SocketFlags>) -> Self {
         Self {
-            socket,
+            socket: socket.into(),
             ..Self::default()
         }
     }

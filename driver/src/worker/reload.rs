@@ -1,20 +1,21 @@
-//! A change of the configuration, in pieces: what one turn of the loop does of it is bounded, so that no request waits long.
+//! A change of the configuration, in pieces: each turn of the loop does a bounded part of it, so that no request waits
+//! long.
 //!
 //! ```text
-//! under the old configuration   listeners that it has alone are polled no more
-//!                               connections of ports that are gone end, or are told that they end with their response
+//! under the old configuration   listeners of this configuration alone are polled no more
+//!                               connections of removed ports end, at once or after their response
 //!                               the settings of each port are prepared
-//! in one go                     the configuration is changed: requests that begin from here on have the new one;
-//!                               connections of ports that are gone move to the ports that have their addresses now
+//! in one go                     the configuration is changed: requests that begin after that have the new one;
+//!                               connections of removed ports move to the ports that have their addresses now
 //! under the new one             new listeners are polled
-//!                               connections that were there before are drained, where that is wanted
-//! when its requests are over    what the thread kept for the old one is freed; the configuration itself is given back to
-//!                               the process's main thread, which frees it
+//!                               older connections are drained, with `reload_connections drain`
+//! when its requests are over    the thread's state for the old one is freed; the configuration itself goes back to the
+//!                               main thread of the process, for its `ConfigThread` to free
 //! ```
 //!
-//! Connections that stay need no piece, since ports keep their index ([`server_http::port_slots`]). Changes are made
-//! one after the other, in the order in which they were ordered. A thread and the simulator are both [`Reloads`].
-//! Absent: pieces of the server's end, after which no request comes.
+//! Unchanged connections need no step, since ports keep their index ([`server_http::port_slots`]). Changes are made in
+//! the order of their commands. A thread and the simulator are both [`Reloads`]. Absent: steps for the end of the
+//! server, when no further request comes.
 
 mod change;
 
@@ -31,7 +32,7 @@ use super::thread_config::ThreadConfig;
 
 pub use change::Change;
 
-/// A loop whose configuration changes.
+/// A loop that can change its configuration.
 pub trait Reloads: EventLoop {
     /// Setup of a configuration.
     type Setup;
@@ -42,8 +43,8 @@ pub trait Reloads: EventLoop {
     /// Polls the listener of a port no more, if `setup` has another one there or none.
     fn leave_listener(&mut self, port: usize, setup: &Self::Setup);
 
-    /// Polls the listener of a port for a while, then no more: the kernel sends new connections to another port, and those
-    /// that have begun may still come.
+    /// Polls the listener of a port for a while, then no more. The kernel sends new connections to another port, but
+    /// some may already be in this queue.
     fn leave_later(&mut self, _port: usize) {}
 
     /// Polls the listener of a port, unless it is polled already.
@@ -52,7 +53,7 @@ pub trait Reloads: EventLoop {
     /// The number of the connection that was accepted last.
     fn last_serial(&self) -> u64;
 
-    /// Changes the configuration; returns the one before, and for how long its requests may go on, milliseconds.
+    /// Changes the configuration; returns the previous one, and the time limit of its requests, milliseconds.
     fn switch(&mut self, setup: Self::Setup, next: ThreadConfig) -> (ThreadConfig, Option<u64>);
 
     /// A connection has another setup.
@@ -61,11 +62,10 @@ pub trait Reloads: EventLoop {
     /// Ends a connection at once, or after its response: its port was removed, or is drained.
     fn ending(&mut self, key: Key, is_gone: bool);
 
-    /// Notes the sweep of a connection: its requests under configurations before `number` must be over; with `ends` it
-    /// ends now.
+    /// A connection is swept: its requests under configurations before `number` must be over; with `ends` it ends now.
     fn sweeping(&mut self, key: Key, number: u64, ends: bool);
 
-    /// Takes a configuration back that this thread has let go of.
+    /// Takes a configuration that this thread no longer uses.
     fn release_config(&mut self, http: Arc<Http>);
 
     /// Does `steps` steps of the pending changes. A step costs about as much as a request.
@@ -92,7 +92,7 @@ pub trait Reloads: EventLoop {
         }
     }
 
-    /// Ends what is left of older configurations whose time is over.
+    /// Ends requests of older configurations after their time limit.
     fn sweep_some(&mut self, steps: &mut usize) {
         let now_ms = self.parts().1.clock.mono_ms;
         while let Some(mut sweep) = self.changes().take_sweep(now_ms) {
@@ -111,8 +111,8 @@ pub trait Reloads: EventLoop {
         }
     }
 
-    /// Ends the exchanges in a slot that began under configurations before this number. The slots of exchanges without a
-    /// client come after those of clients.
+    /// Ends the exchanges in a slot that began under configurations before this number. Slots of detached exchanges are
+    /// numbered after those of clients.
     fn sweep_slot(&mut self, slot: u32, number: u64) {
         let clients = &mut self.parts().0.clients;
         if slot >= clients.slots() {
@@ -147,9 +147,9 @@ pub trait Reloads: EventLoop {
 pub struct Changes<S> {
     /// Changes to be made, the first of them in progress.
     waiting: VecDeque<Change<S>>,
-    /// Those of configurations whose requests may still go on, in the order of their times.
+    /// Sweeps of configurations with requests in progress, in the order of their times.
     sweeps: VecDeque<Sweep>,
-    /// Configurations whose settings of ports are to be freed.
+    /// Configurations with port settings that are to be freed.
     prepared: Vec<ThreadConfig>,
     /// Older configurations. That exchanges refer to them as well is why none of these frees one.
     older: Vec<Rc<LocalHttp>>,
@@ -157,12 +157,12 @@ pub struct Changes<S> {
     unused: Vec<LocalHttp>,
 }
 
-/// When all connections are looked at for what is left of older configurations.
+/// When all connections are checked for requests of older configurations.
 struct Sweep {
     at_ms: u64,
     /// Of configurations before this.
     number: u64,
-    /// The next slot to be looked at.
+    /// The next slot to check.
     next: u32,
 }
 
@@ -179,7 +179,7 @@ impl<S> Default for Changes<S> {
 }
 
 impl<S> Changes<S> {
-    /// Has a change made after those that were ordered before.
+    /// Queues a change behind the earlier ones.
     pub fn order(&mut self, change: Change<S>) {
         self.waiting.push_back(change);
     }
@@ -206,7 +206,8 @@ impl<S> Changes<S> {
         }
     }
 
-    /// Has what is left of configurations before a number ended at a time. A later end of some of them is not needed then.
+    /// Schedules the end of all requests under configurations before a number. Later sweeps are dropped, since this one
+    /// covers them.
     fn order_sweep(&mut self, at_ms: u64, number: u64) {
         self.sweeps.retain(|sweep| sweep.at_ms < at_ms);
         self.sweeps.push_back(Sweep {
@@ -216,7 +217,7 @@ impl<S> Changes<S> {
         });
     }
 
-    /// Takes the first of what is to be ended, if its time has come.
+    /// Takes the first sweep, if its time has come.
     fn take_sweep(&mut self, now_ms: u64) -> Option<Sweep> {
         self.sweeps.pop_front_if(|sweep| sweep.at_ms <= now_ms)
     }
@@ -239,7 +240,8 @@ impl<S> Changes<S> {
         }
     }
 
-    /// Frees the thread's state for unreferenced configurations; returns one of which that was the last.
+    /// Frees the thread's state for unreferenced configurations. Returns a configuration after the last of its state is
+    /// freed.
     fn take_unused(&mut self, steps: &mut usize) -> Option<Arc<Http>> {
         let unused = |older: &mut Rc<LocalHttp>| Rc::strong_count(older) == 1;
         let gone = self.older.extract_if(.., unused);
@@ -252,5 +254,5 @@ impl<S> Changes<S> {
     }
 }
 
-/// Steps of one turn of the loop: a millisecond of work at most, where each closes a connection of HTTP/2 over TLS.
+/// Steps of one turn of the loop: a millisecond of work at most, if each closes a connection of HTTP/2 over TLS.
 pub const STEPS_A_TURN: usize = 64;

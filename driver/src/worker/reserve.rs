@@ -1,10 +1,10 @@
 //! Descriptors that the process keeps for control messages, however many clients there are.
 //!
-//! A message brings descriptors (listeners, logs, data), and the kernel drops those for which the table has no room. So
-//! the main thread holds as many as the last message brought, and some more; it closes them before it takes a message and
-//! takes them back behind it. While they are not all held, threads accept a connection only in the place of another one
-//! ([`Counters::descriptors_short`]), and they leave some descriptors to files ([`ceiling`]).
-//! Source: unix(7), SCM_RIGHTS; getrlimit(2).
+//! A message brings descriptors (listeners, logs, data), and the kernel drops those without room in the table. So the
+//! main thread holds as many as the last message brought, and some more. It closes them before it takes a message, and
+//! takes them again after it. While some are missing, threads accept a connection only in the place of another one
+//! ([`Counters::descriptors_short`]), and they leave some descriptors to files ([`ceiling`]). Source: unix(7),
+//! SCM_RIGHTS; getrlimit(2).
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Reserve {
         }
     }
 
-    /// Makes room for a message. Where little more is free, no thread may take of it meanwhile.
+    /// Makes room for a message. If few others are free, threads take none meanwhile.
     pub(super) fn release(&mut self) {
         let limit = process::rlimit_nofile().unwrap_or(u64::MAX);
         let left = limit.saturating_sub(process::open_files());
@@ -49,7 +49,7 @@ impl Reserve {
         self.held.clear();
     }
 
-    /// Holds as many descriptors as a message may bring, as soon as there are as many.
+    /// Holds as many descriptors as a message may bring, once the table has room for them.
     pub(super) fn hold(&mut self, descriptors: usize, threads: usize) {
         let wanted = descriptors + threads + SLACK;
         let most = *self.most.get_or_insert_with(|| free(&self.source) / 2);
@@ -57,7 +57,7 @@ impl Reserve {
         self.refill();
     }
 
-    /// Takes what is missing, if it can be had now.
+    /// Takes the missing descriptors, as far as the table has room.
     pub(super) fn refill(&mut self) {
         while self.is_short() {
             let Ok(fd) = self.source.as_fd().try_clone_to_owned() else {
@@ -71,7 +71,7 @@ impl Reserve {
             .store(short, Ordering::Relaxed);
     }
 
-    /// Returns the time for which the main thread may wait: short where descriptors are missing.
+    /// Returns the time for which the main thread may wait, milliseconds: short if descriptors are missing.
     pub(super) fn wait_ms(&self, most_ms: u64) -> u64 {
         match self.is_short() {
             true => most_ms.min(RETRY_MS),
@@ -84,15 +84,15 @@ impl Reserve {
     }
 }
 
-/// The descriptor from which on no connection is accepted but in the place of another one, so that what connections
-/// open finds room.
+/// The descriptor number from which on a connection is accepted only in the place of another one, so that files of
+/// connections find room.
 pub(super) fn ceiling() -> i32 {
     let limit = process::rlimit_nofile().unwrap_or(u64::MAX);
     let limit = i32::try_from(limit).unwrap_or(i32::MAX);
     limit - (limit / FILES_SHARE).min(FILES_MOST)
 }
 
-/// Number of free descriptors: the lowest free number shows it where none was closed yet.
+/// Number of free descriptors, from the lowest free number: correct while none was closed yet.
 fn free(source: &Waker) -> usize {
     let lowest = source.as_fd().try_clone_to_owned();
     let used = lowest.map_or(u64::MAX, |fd| u64::from(fd.as_raw_fd().unsigned_abs()));
@@ -100,7 +100,7 @@ fn free(source: &Waker) -> usize {
     usize::try_from(limit.saturating_sub(used)).unwrap_or(usize::MAX)
 }
 
-/// Descriptors beside those of a message: a log in memory, sockets of name servers, what a thread accepts meanwhile.
+/// Descriptors beside those of a message: a log in memory, sockets of name servers, connections accepted meanwhile.
 const SLACK: usize = 8;
 /// Number of free descriptors that threads do not use up while the main thread has a message.
 const PLENTY: u64 = 256;

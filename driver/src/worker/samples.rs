@@ -108,12 +108,12 @@ impl SampleQueue {
         Ok(())
     }
 
-    /// Sends what is queued before the worker ends, within a limit.
+    /// Sends queued samples before the worker ends, within a time limit.
     pub(super) fn flush(&self, is_quick: bool) {
         self.drain(if is_quick { QUICK_END_WAIT } else { END_WAIT });
     }
 
-    /// Sends what is queued at once, and drops and counts the rest after a limit.
+    /// Sends queued samples at once; after the limit the rest is dropped and counted.
     fn drain(&self, limit: Duration) {
         let until = Instant::now() + limit;
         let mut state = self.state();

@@ -167,7 +167,7 @@ fn samples_that_nobody_takes_are_counted_at_the_end() {
     for n in 0..6 {
         queue.record(&sample(n));
     }
-    // A record counts once, whatever its length.
+    // A record counts once, at any length.
     queue.arm(&arm(6));
     let before = meters::sums().events(Event::SampleDropped);
     queue.flush(true);

@@ -1,6 +1,7 @@
 //! State shared by the connections of one thread: configuration, clock, files, logs, pools of memory.
 
 use std::cell::Cell;
+use std::io;
 use std::rc::Rc;
 
 use engines::http::OutputQueue;
@@ -14,6 +15,7 @@ use server_http::exchange::{
 use server_http::wants::Wants;
 use server_http::{detached, phases};
 use server_upstream::request::Spares;
+use sys::socket::Sent;
 
 use super::arm_look::ArmLook;
 use super::cpu::CpuSampler;
@@ -26,8 +28,9 @@ use super::state::pools::Pools;
 use super::state::serving::H1State;
 use super::thread_config::ThreadConfig;
 use super::token::TokenKind;
-use super::transport::TlsBuffers;
+use super::transport::{self, Session, TlsBuffers, TlsStream};
 use crate::io::files::FileCache;
+use crate::io::send::Missing;
 
 /// One thread's shared state.
 pub struct Shared<N: Net> {
@@ -57,9 +60,7 @@ pub struct Shared<N: Net> {
     pub scratch: Box<[u8]>,
     /// Memory for encryption.
     pub tls_buffers: TlsBuffers,
-    /// An empty queue.
-    pub nothing: OutputQueue,
-    /// An exchange has set a timer in this turn of the loop, and counts on it whatever the turn still takes.
+    /// An exchange has set a timer in this turn of the loop; it counts from then, however long the turn still takes.
     pub timer_set: bool,
     /// No connection is to be kept after its response.
     pub stopping: bool,
@@ -130,7 +131,6 @@ impl<N: Net> Shared<N> {
             owner: 0,
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             tls_buffers: TlsBuffers::default(),
-            nothing: OutputQueue::default(),
             timer_set: false,
             stopping: false,
             turn: Turn::default(),
@@ -139,7 +139,7 @@ impl<N: Net> Shared<N> {
         }
     }
 
-    /// Sets the time: monotonic milliseconds, and those of the wall clock.
+    /// Sets the time in milliseconds: monotonic, and of the wall clock.
     pub fn set_now(&mut self, mono_ms: u64, unix_ms: u64) {
         self.clock.set(mono_ms, unix_ms);
         self.files.set_now(mono_ms, unix_ms);
@@ -168,11 +168,25 @@ impl<N: Net> Shared<N> {
     pub fn relieve(&mut self) {
         self.pools = Pools::default();
         self.tls_buffers = TlsBuffers::default();
-        self.nothing = OutputQueue::default();
         self.attempts.relieve();
         self.dialer.spares = Spares::default();
         self.files.relieve();
         memory::relieve();
+    }
+
+    /// Encrypts and sends from the front of `out`; returns how many bytes of plaintext have left whole.
+    ///
+    /// # Errors
+    /// The file's error, or the socket's.
+    pub(crate) fn send_tls<S: Session>(
+        &mut self,
+        tls: &mut TlsStream<S>,
+        socket: &mut N::Socket,
+        out: &mut OutputQueue,
+        missing: Missing<'_>,
+    ) -> io::Result<Sent> {
+        let (net, buffers) = (&mut self.net, &mut self.tls_buffers);
+        transport::send(tls, socket, out, net, buffers, self.clock.mono_ms, missing)
     }
 
     /// Context of the core.

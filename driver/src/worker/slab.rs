@@ -1,8 +1,8 @@
 //! A slab with generation-tagged keys, in chunks that never move.
 //!
-//! A key names one life of a slot: an event or timer that comes late for a connection that is gone finds nothing.
+//! A key is valid for one life of a slot: a late event or timer of a closed connection finds nothing.
 
-/// Names one life of one slot.
+/// Identifies one life of one slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
     /// The slot.
@@ -23,7 +23,7 @@ impl Key {
         u64::from(self.life) << 32 | u64::from(self.index)
     }
 
-    /// The key of a token, whatever kind of things it names.
+    /// The key of a token, for entries of any kind.
     pub fn from_token(token: u64) -> Self {
         Self {
             index: token as u32,

@@ -59,7 +59,7 @@ impl Worker {
         }
     }
 
-    /// Reports that a message cannot be used; the current configuration goes on.
+    /// Reports that a message cannot be used; the current configuration stays.
     fn refuse(&mut self, unusable: &Unusable) {
         if unusable.generation != 0 {
             meters::event(Event::ReloadFailed);

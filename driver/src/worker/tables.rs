@@ -1,27 +1,30 @@
-//! The things that a loop has, in a table for each kind.
+//! The entries of a loop, in a table for each kind.
 //!
-//! A key names a thing of its table, a token one of all kinds: what a poller and [`WakeKey`](server_base::waker::WakeKey)
-//! carry. Each thing has a timer.
+//! A key identifies an entry of its table, a token an entry of any table. Pollers and
+//! [`WakeKey`](server_base::waker::WakeKey) carry tokens. Each entry has a timer.
 
 use std::collections::VecDeque;
+use std::io;
+
+use sys::poll::{Interest, Poller};
 
 use super::conn::Conn;
 use super::detached::DetachedExchange;
-use super::net::Net;
+use super::net::{Net, Sockets};
 use super::server_state::ServerConn;
 use super::servers::pool::IdleConnections;
 use super::slab::{Key, Slab};
 use super::token::TokenKind;
 use crate::io::timer::Timers;
 
-/// Things of one kind, each with a timer.
+/// Entries of one kind, each with a timer.
 pub struct Table<T> {
     kind: TokenKind,
     slab: Slab<T>,
     timers: Timers,
-    /// Things whose timer was due in a turn that had enough of them.
+    /// Entries with an expired timer beyond [`EXPIRED_A_TURN`].
     overdue: VecDeque<Key>,
-    /// Things that were read from and wait for their turn.
+    /// Entries with input that wait for their turn.
     pub ready: Vec<Key>,
 }
 
@@ -51,36 +54,36 @@ impl<T> Table<T> {
         }
     }
 
-    /// The token that names a thing among those of all kinds.
+    /// The token of an entry, unique among entries of all kinds.
     #[inline]
     pub fn token(&self, key: Key) -> u64 {
         self.kind.first_token() | key.token()
     }
 
-    /// Adds a thing.
+    /// Adds an entry.
     pub fn insert(&mut self, value: T) -> Key {
         self.slab.insert(value)
     }
 
-    /// The thing of a key, if it is still there.
+    /// The entry of a key, if it is still there.
     #[inline]
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         self.slab.get_mut(key)
     }
 
-    /// Takes a thing out, and its timer.
+    /// Takes an entry out, and its timer.
     pub fn remove(&mut self, key: Key) -> Option<T> {
         let value = self.slab.remove(key)?;
         self.timers.cancel(key.index);
         Some(value)
     }
 
-    /// The keys of all things.
+    /// The keys of all entries.
     pub fn keys(&self) -> Vec<Key> {
         self.slab.keys()
     }
 
-    /// The key of the thing in a slot.
+    /// The key of the entry in a slot.
     pub fn key_at(&self, slot: u32) -> Option<Key> {
         self.slab.key_at(slot)
     }
@@ -113,8 +116,8 @@ impl<T> Table<T> {
         self.timers.next_deadline()
     }
 
-    /// Sets the timer of a thing, unless it is due before. One that comes too early finds the real deadline; most never come
-    /// at all.
+    /// Sets the timer of an entry, unless it is due earlier. An early timer finds the real deadline; most timers are
+    /// cancelled before.
     #[inline]
     pub(super) fn arm(&mut self, key: Key, deadline_ms: u64) {
         let armed = self.timers.deadline(key.index);
@@ -123,9 +126,9 @@ impl<T> Table<T> {
         }
     }
 
-    /// Takes the keys of entries whose timer is due, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn.
-    /// Connections made at the same time end at the same time, and closing thousands of them in one turn would hold up
-    /// all others. A thing that has its turn before then may have a timer again, and gets one turn too many.
+    /// Takes the keys of entries with an expired timer, [`EXPIRED_A_TURN`] at most; the rest are due in the next turn.
+    /// Connections made at the same time end at the same time, and closing thousands of them in one turn would delay
+    /// all others. An entry that has its turn before then may have a timer again, and gets one turn too many.
     pub(super) fn expire(&mut self, now_ms: u64) -> Vec<Key> {
         let mut expired = Vec::new();
         self.timers.expire(now_ms, &mut expired);
@@ -140,6 +143,20 @@ impl<T> Table<T> {
         self.overdue.extend(keys);
         let count = self.overdue.len().min(EXPIRED_A_TURN);
         self.overdue.drain(..count).collect()
+    }
+}
+
+impl Tables<Sockets> {
+    /// Registers the socket of a connection to a server with a poller.
+    ///
+    /// # Errors
+    /// The poller cannot.
+    pub(super) fn register_upstream(&mut self, poller: &Poller, key: Key) -> io::Result<()> {
+        let token = self.upstreams.token(key);
+        match self.upstreams.get_mut(key) {
+            Some(conn) => poller.add(conn.socket(), token, Interest::Connection),
+            None => Ok(()),
+        }
     }
 }
 
@@ -161,7 +178,7 @@ impl<N: Net> Tables<N> {
         let upstreams = self.upstreams.next_deadline();
         let detached = self.detached.next_deadline();
         let times = clients.into_iter().chain(upstreams).chain(detached);
-        times.chain(self.idle.look_at_ms()).min()
+        times.chain(self.idle.surplus_due_ms()).min()
     }
 
     /// Returns the number of connections to servers that are not idle.
@@ -169,7 +186,7 @@ impl<N: Net> Tables<N> {
         self.upstreams.len().saturating_sub(self.idle.len())
     }
 
-    /// Whether there are no clients and no exchanges without one.
+    /// Whether there are neither clients nor detached exchanges.
     pub fn is_unused(&self) -> bool {
         self.clients.is_empty() && self.detached.is_empty()
     }
@@ -180,7 +197,7 @@ impl<N: Net> Tables<N> {
     }
 }
 
-/// Timers of one kind of things that are seen to in a turn of the loop: closing this many connections takes about a
+/// Maximum number of timers of one kind handled in a turn of the loop: closing this many connections takes about a
 /// millisecond.
 const EXPIRED_A_TURN: usize = 128;
 
@@ -192,7 +209,7 @@ mod tests {
     use crate::worker::servers::pool::IDLE_BYTES;
 
     #[test]
-    fn a_token_names_a_thing_of_a_kind() {
+    fn a_token_names_an_entry_of_a_kind() {
         let mut table = Table::new(TokenKind::Client, 0);
         let key = table.insert('a');
         assert_eq!(Key::from_token(table.token(key)), key);
@@ -251,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timer_is_only_set_to_an_earlier_time_and_goes_with_its_thing() {
+    fn a_timer_is_only_set_to_an_earlier_time_and_goes_with_its_entry() {
         let mut table = Table::new(TokenKind::Client, 0);
         let (a, b) = (table.insert('a'), table.insert('b'));
         table.arm(a, 100);

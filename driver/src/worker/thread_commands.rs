@@ -19,7 +19,7 @@ pub struct Setup {
     pub http: Arc<Http>,
     /// Counts reloads.
     pub number: u64,
-    /// For each port of the configuration this thread's listening socket; none for one that is gone.
+    /// The listening sockets of this thread by port of the configuration; `None` for a removed port.
     pub listeners: Vec<Option<Arc<OwnedFd>>>,
     /// The main error log.
     pub log: ErrorLog,
@@ -92,7 +92,7 @@ impl std::fmt::Debug for Unused {
 }
 
 impl Returned {
-    /// Has somebody woken when something is given back.
+    /// Sets the waker for released configurations.
     pub fn wake(&self, waker: &Arc<Waker>) {
         let _ = self.waker.set(Arc::clone(waker));
     }
@@ -106,7 +106,7 @@ impl Returned {
         }
     }
 
-    /// Takes all that was given back.
+    /// Takes all released configurations.
     pub fn take(&self) -> Vec<Unused> {
         let lock = self.returned.lock();
         std::mem::take(&mut *lock.unwrap_or_else(PoisonError::into_inner))

@@ -1,6 +1,6 @@
 //! Tokens: numbers that name entries of all tables, for pollers and wakes.
 
-/// A kind of things, and its place in the tokens that name them.
+/// A kind of entries, and its number in their tokens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TokenKind {
@@ -15,7 +15,7 @@ pub enum TokenKind {
 }
 
 impl TokenKind {
-    /// The kind of things that a token names; `None` for tokens of the loop itself.
+    /// The kind of a token; `None` for tokens of the loop itself.
     #[inline]
     pub fn of(token: u64) -> Option<Self> {
         match token >> KIND_SHIFT {

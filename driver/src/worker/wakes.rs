@@ -1,9 +1,9 @@
-//! Turns of connections that were woken, those of clients by their exchanges, those to servers by what they are given.
+//! Turns of woken connections: exchanges wake their clients, and mailboxes wake connections to servers.
 
 use server_base::waker::{WakeKey, WakeQueue};
 
-/// Takes the wakes and runs one turn of each connection for all of its streams, in the order of their tokens: those of
-/// clients come first. A turn may wake others, which have theirs in the next round.
+/// Takes the wakes and runs one turn of each connection for all of its streams. Turns are in the order of tokens:
+/// clients come first. A turn may wake others, whose turns are in the next round.
 pub fn run_woken(queue: &WakeQueue, mut turn: impl FnMut(u64, &[WakeKey])) {
     if queue.is_empty() {
         return;

@@ -210,6 +210,19 @@ fn more_than_the_server_takes_at_once_go_to_another_connection() {
 }
 
 #[test]
+fn streams_opened_before_settings_are_refused_beyond_the_limit_of_the_server() {
+    let (mut talk, behind, others) = streams(34, None);
+    ask(&mut talk, &others);
+    let mut server = Server::new(0, None);
+    server.act(&behind);
+    talk.turn();
+    assert_eq!((behind.count(), server.asked.len()), (1, 32));
+    let refused = "upstream reset the stream with error 7";
+    let is_refused = |other: &&usize| got(&talk, **other).contains(refused);
+    assert_eq!(others.iter().filter(is_refused).count(), 2);
+}
+
+#[test]
 fn an_idle_connection_reads_and_answers_until_the_server_says_that_it_ends() {
     let (mut talk, behind, others) = streams(1, None);
     ask(&mut talk, &others);
@@ -280,6 +293,31 @@ fn a_late_stream_and_one_that_nobody_wants_leave_the_others_alone() {
     let frames = behind.with(0, |wire| wire.sent().to_vec());
     let resets = frames.windows(9).filter(|head| head[..4] == [0, 0, 4, 3]);
     assert_eq!(resets.count(), 2);
+}
+
+/// HEADERS with `:status: 200` and without an end (RFC 9113 section 6.2).
+const HEAD_OF_STREAM_1: [u8; 10] = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
+
+#[test]
+fn a_response_that_stops_while_the_request_is_sent_has_the_read_timeout() {
+    let (mut talk, behind, _) = streams(0, None);
+    talk.send(get("/uploaded/100"));
+    let mut server = Server::new(0, None);
+    server.act(&behind);
+    assert_eq!(talk.pass(10_000), "", "nothing has begun that could stop");
+    behind.push(0, HEAD_OF_STREAM_1);
+    assert_eq!(talk.turn(), "");
+    assert_eq!(talk.pass(2999), "");
+    assert!(body(&talk.pass(1)).starts_with("TimedOut, "));
+}
+
+#[test]
+fn bytes_of_a_request_count_once_the_socket_has_taken_them() {
+    let (mut talk, behind, _) = secured(true, true);
+    assert_eq!(behind.count(), 1);
+    assert!(body(&talk.pass(1000)).starts_with("TimedOut"));
+    talk.send(get("/uploaded/100"));
+    assert_eq!(body(&talk.pass(1000)), "TimedOut, 0 bytes sent");
 }
 
 /// A client with a request over TLS, and the server's end: `offers` HTTP/2 by ALPN, or `uses` it.

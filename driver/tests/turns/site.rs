@@ -26,7 +26,7 @@ use sim::{Disk, Faults, Random, Wire, World};
 use super::detached;
 use super::probe::{VARIABLES, observe};
 use super::proxy_handler::pass;
-use super::servers::pass as passed;
+use super::servers::{pass as passed, upload};
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
@@ -359,6 +359,10 @@ fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         },
         "pass" => return pass(x, cx, &words[1..]),
         "passed" => match passed(x, cx, number(1), number(2)) {
+            Some(text) => text,
+            None => return Content::Wait,
+        },
+        "uploaded" => match upload(x, cx, number(1)) {
             Some(text) => text,
             None => return Content::Wait,
         },

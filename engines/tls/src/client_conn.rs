@@ -18,7 +18,7 @@ use rustls::{DigitallySignedStruct, Error, HandshakeKind, ProtocolVersion, Signa
 use super::client_config::ClientConfig;
 use super::early::{self, EarlyData};
 use super::fault::Fault;
-use super::records::{RECORD_BYTES, Records};
+use super::records::Records;
 use super::scratch::Scratch;
 
 /// One TLS connection in the client role.
@@ -98,17 +98,22 @@ impl ClientConn {
         Ok(())
     }
 
-    /// Encrypts plaintext at the end of `out`, behind pending handshake bytes.
+    /// Encrypts plaintext at the end of `out` in records of at most `record_bytes`, behind pending handshake bytes.
     ///
     /// # Errors
     /// The connection is not open, or its keys are used up.
-    pub fn encrypt(&mut self, plain: &[u8], out: &mut Scratch) -> Result<(), Fault> {
+    pub fn encrypt(
+        &mut self,
+        plain: &[u8],
+        record_bytes: usize,
+        out: &mut Scratch,
+    ) -> Result<(), Fault> {
         let State::Open(conn) = &mut self.state else {
             return Err(Error::HandshakeNotComplete.into());
         };
         Ok(self
             .records
-            .encrypt(&mut **conn, plain, RECORD_BYTES, out)?)
+            .encrypt(&mut **conn, plain, record_bytes, out)?)
     }
 
     /// Takes bytes of the handshake, and alerts, that are to be sent.

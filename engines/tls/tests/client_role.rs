@@ -100,7 +100,9 @@ fn both_ends_get_what_the_other_sent_however_it_is_cut() {
         assert!(ends.client.is_open() && ends.server.is_open());
         assert_eq!(ends.client.alpn(), Some(&b"h2"[..]));
         let (mut up, mut down) = (Scratch::default(), Scratch::default());
-        ends.client.encrypt(&text, &mut up).expect("it is open");
+        ends.client
+            .encrypt(&text, 1 << 14, &mut up)
+            .expect("it is open");
         ends.server
             .encrypt(&text, 1400, &mut down)
             .expect("it is open");

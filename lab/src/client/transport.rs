@@ -67,7 +67,7 @@ impl Transport {
             None => self.plain.as_slice(),
             Some(tls) => {
                 if !self.plain.is_empty() {
-                    let result = tls.encrypt(&self.plain, &mut self.sealed);
+                    let result = tls.encrypt(&self.plain, RECORD_BYTES, &mut self.sealed);
                     self.plain.clear();
                     result.map_err(Broken::Tls)?;
                 }
@@ -109,3 +109,5 @@ impl Transport {
 
 /// Memory for records kept by a connection between flushes, bytes.
 const SEALED_BYTES_KEPT: usize = 64 << 10;
+/// Plaintext of a record, bytes (RFC 8446 section 5.1).
+const RECORD_BYTES: usize = 16 << 10;

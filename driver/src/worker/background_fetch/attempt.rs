@@ -17,7 +17,7 @@ use super::unix_s;
 pub(super) struct Attempt {
     addresses: std::vec::IntoIter<SocketAddr>,
     current: Option<Current>,
-    /// When the request to one address has taken too long.
+    /// When the request to the current address times out.
     pub(super) deadline_ms: u64,
 }
 
@@ -104,8 +104,8 @@ impl Attempt {
     }
 }
 
-/// The way to an address. The request is of HTTP/1.0, as nginx's is for OCSP, so that a body has no coding and ends with
-/// its length or the connection.
+/// The way to an address. As in nginx's OCSP the request is HTTP/1.0: a body has no transfer coding and ends with its
+/// length or the connection.
 fn route(peer: SocketAddr, to: &Endpoint, request: &FetchRequest) -> Route {
     Route {
         addr: UpstreamAddr::Inet(peer),

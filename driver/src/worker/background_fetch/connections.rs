@@ -11,12 +11,12 @@ use server_http::exchange::Env;
 use server_upstream::connector::Connector;
 use server_upstream::request::{RequestSpec, UpstreamRequest};
 use server_upstream::route::Route;
-use sys::poll::{Interest, Poller, Ready};
+use sys::poll::{Poller, Ready};
 
 use super::super::unix_s;
 use crate::worker::event_loop::{EventLoop, Server};
 use crate::worker::net::Sockets;
-use crate::worker::readiness::{Readiness, SocketFlags};
+use crate::worker::readiness::Readiness;
 use crate::worker::shared::Shared;
 use crate::worker::slab::Key;
 use crate::worker::tables::Tables;
@@ -49,7 +49,7 @@ impl Connections {
 
     /// Begins a request, which leaves in the next turn.
     pub(super) fn call(&mut self, route: Route, request: RequestSpec) -> UpstreamRequest {
-        // Nobody has this key: the fetches look at their mailboxes after each turn.
+        // No connection has this key: the fetches read their mailboxes after each turn.
         let key = WakeKey {
             owner: u64::MAX,
             stream: 0,
@@ -58,13 +58,18 @@ impl Connections {
         self.shared.dialer.call(route, request, waker)
     }
 
-    /// Notes an event; false if it is not one of these sockets.
+    /// Records an event; false if it belongs to another socket.
     pub(super) fn ready(&mut self, ready: Ready) -> bool {
         let is_own = TokenKind::of(ready.token) == Some(TokenKind::Upstream);
         if is_own {
             self.events.push(ready);
         }
         is_own
+    }
+
+    /// Whether a connection was woken since the last turn, as by a mailbox with room again.
+    pub(super) fn is_woken(&self) -> bool {
+        !self.shared.queues.wakers.is_empty()
     }
 
     /// When the next turn is due, milliseconds in the clock of [`Self::turn`].
@@ -93,13 +98,7 @@ impl EventLoop for Turn<'_> {
 
     fn read_ready(&mut self) -> ControlFlow<()> {
         for ready in std::mem::take(&mut self.connections.events) {
-            let flags = SocketFlags {
-                readable: ready.readable,
-                writable: ready.writable,
-                hung_up: ready.closed,
-                eof: ready.eof,
-            };
-            self.read::<Server<Self>>(Key::from_token(ready.token), Readiness::of_socket(flags));
+            self.read::<Server<Self>>(Key::from_token(ready.token), Readiness::of_socket(ready));
         }
         ControlFlow::Continue(())
     }
@@ -121,11 +120,6 @@ impl EventLoop for Turn<'_> {
     }
 
     fn register_upstream(&mut self, key: Key) -> io::Result<()> {
-        let upstreams = &mut self.connections.tables.upstreams;
-        let token = upstreams.token(key);
-        match upstreams.get_mut(key) {
-            Some(conn) => self.poller.add(conn.socket(), token, Interest::Connection),
-            None => Ok(()),
-        }
+        self.connections.tables.register_upstream(self.poller, key)
     }
 }

@@ -1,9 +1,9 @@
-//! The background fetches of the configuration that is served: the worker's main thread starts those that are due and
-//! runs the loop of their connections beside its own duties.
+//! Background fetches of the served configuration. The worker's main thread starts due fetches and runs the loop of
+//! their connections beside its other duties.
 //!
-//! Of many that are due only some are in progress at a time, so that a thousand certificates do not ask one responder at
-//! once. Names are resolved by the resolver of `io`, one for each `resolver` that fetches have. A reload ends all of them,
-//! with their sockets. Nothing here blocks.
+//! Only [`IN_PROGRESS_MAX`] due fetches are in progress at a time, so that a thousand certificates do not reach one
+//! responder together. Names are resolved by the resolver of `io`, one for each `resolver` that fetches have. A reload
+//! ends all fetches, with their sockets. Nothing here blocks.
 
 mod attempt;
 mod connections;
@@ -65,7 +65,7 @@ impl BackgroundFetches {
         }
     }
 
-    /// Those of a configuration with this number, none of which is started yet; sockets of resolvers have tokens from
+    /// The fetches of a configuration with this number; none is started yet. Sockets of resolvers have tokens from
     /// `first_token` on.
     pub(super) fn new(http: &Arc<Http>, number: u64, first_token: u64) -> Self {
         Self::of(&http.background_fetches, http, number, first_token)
@@ -96,7 +96,7 @@ impl BackgroundFetches {
     pub(super) fn wait_ms(&self, most: u64) -> u64 {
         let busy = self.in_progress() >= IN_PROGRESS_MAX;
         let jobs = self.jobs.iter().filter_map(|job| match &job.state {
-            // Another one has to end first, which is an event.
+            // A fetch has to end first, and its end is an event.
             State::Scheduled(_) if busy => None,
             State::Scheduled(at_ms) => Some(*at_ms),
             State::Resolving => None,
@@ -146,14 +146,14 @@ impl BackgroundFetches {
     fn run_connections(&mut self, poller: &Poller, log: &ErrorLog) {
         loop {
             let now_ms = self.now_ms();
-            match &mut self.connections {
-                Some(connections) => connections.turn(poller, now_ms),
-                None => return,
-            }
-            let moved = (0..self.jobs.len())
-                .filter(|n| self.advance(*n, log))
-                .count();
-            if moved == 0 {
+            let Some(connections) = &mut self.connections else {
+                return;
+            };
+            connections.turn(poller, now_ms);
+            let advanced = (0..self.jobs.len()).filter(|n| self.advance(*n, log));
+            let is_done = advanced.count() == 0;
+            // A fetch that emptied its mailbox lets its connection read on.
+            if is_done && !self.connections.as_ref().is_some_and(Connections::is_woken) {
                 return;
             }
         }
@@ -228,7 +228,7 @@ impl BackgroundFetches {
         Ok(&mut self.resolvers[place].1)
     }
 
-    /// Continues fetches whose names were resolved, or could not be.
+    /// Continues fetches after the resolution of their names has succeeded or failed.
     fn deliver_addresses(&mut self, log: &ErrorLog) {
         for place in 0..self.resolvers.len() {
             while let Some((n, event)) = self.resolvers[place].1.event() {

@@ -84,7 +84,7 @@ impl Response {
                 self.has_length = true;
                 Ok(())
             }
-            // Nobody who is asked in HTTP/1.0 may answer so (RFC 9112 section 6.1).
+            // An HTTP/1.0 request must not be answered with a transfer coding (RFC 9112 section 6.1).
             BodyLength::Unknown => Err(format!("{peer} sent invalid response")),
             _ => Ok(()),
         }
@@ -100,7 +100,7 @@ fn message(failure: &Failure, peer: &str) -> String {
     match failure {
         Failure::Socket { call, errno } => {
             let error = std::io::Error::from_raw_os_error(*errno);
-            // As nginx, whose requests of this kind leave by send().
+            // As in nginx, where requests of this kind are sent with send().
             let call = if *call == "writev()" { "send()" } else { call };
             format!("{call} failed ({})", sys::os_error(&error))
         }

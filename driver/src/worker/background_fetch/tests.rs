@@ -36,7 +36,11 @@ impl Fetch {
     }
 
     fn of(to: Endpoint) -> Arc<Self> {
-        Arc::new(Self {
+        Arc::new(Self::new(to))
+    }
+
+    fn new(to: Endpoint) -> Self {
+        Self {
             to,
             request: FetchRequest {
                 host: "peer.test".to_owned(),
@@ -45,7 +49,7 @@ impl Fetch {
                 response_bytes_max: 1000,
             },
             ends: Mutex::default(),
-        })
+        }
     }
 
     fn ends(&self) -> Vec<bool> {
@@ -117,7 +121,7 @@ fn says(body: &'static str) -> SocketAddr {
     ))
 }
 
-/// A server that sends this byte by byte, whatever the request.
+/// A server that sends this byte by byte, for any request.
 fn sends(response: String) -> SocketAddr {
     peer(move |mut stream| {
         for byte in response.as_bytes() {
@@ -207,6 +211,34 @@ fn next_address_is_tried_after_one_without_a_response() {
     ] {
         assert!(log.contains(&line), "{line}: {log}");
     }
+}
+
+#[test]
+fn a_body_larger_than_a_mailbox_is_read_without_further_events() {
+    let body: &str = "yes!".repeat(64 << 10).leak();
+    let to = peer(move |mut stream| {
+        let head = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n";
+        let response = [head, body].concat();
+        stream.write_all(response.as_bytes()).expect("all is read");
+    });
+    let mut fetch = Fetch::new(Fetch::endpoint_of("127.0.0.1", vec![to]));
+    fetch.request.response_bytes_max = 1 << 20;
+    let log = run(&[Arc::new(fetch)]);
+    assert!(log.contains("the peer says no"), "it is whole: {log}");
+}
+
+#[test]
+fn a_request_that_cannot_be_sent_ends_a_fetch() {
+    let to = says("yes!");
+    let mut fetch = Fetch::new(Fetch::endpoint_of("127.0.0.1", vec![to]));
+    fetch.request.target = "/ x".to_owned();
+    let fetch = Arc::new(fetch);
+    let log = run(&[Arc::clone(&fetch)]);
+    assert_eq!(fetch.ends(), [false]);
+    assert!(
+        log.contains("the request cannot be sent while asking"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -11,13 +11,13 @@ use server_http::detached;
 use server_http::exchange::{Client, Exchange};
 use server_http::stats::{self, Activity};
 
-use super::probe::{self, Kept};
+use super::probe::{self, ProbeState};
 use super::state::{Closed, Conn, State};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::{H1_STREAM, Protocol};
 
-/// Returns what exchanges know of the connection.
+/// Returns the properties of the connection that exchanges see.
 pub(super) fn client<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -86,9 +86,9 @@ pub(super) fn abandon(x: &mut Exchange) {
 }
 
 /// Logs that a file became shorter than it was promised to be, if that is the error.
-pub(super) fn log_truncated(x: &Exchange, kept: &mut Kept, error: &io::Error) {
+pub(super) fn log_truncated(x: &Exchange, probe_state: &mut ProbeState, error: &io::Error) {
     if error.kind() == io::ErrorKind::UnexpectedEof {
-        probe::file_became_shorter(kept);
+        probe::file_became_shorter(probe_state);
         x.log(
             Level::Error,
             format_args!("the file was truncated while it was sent"),

@@ -18,7 +18,7 @@ pub(super) fn over_h1(x: &mut Exchange, engine: &mut h1::Conn) {
     }
 }
 
-/// Sends the interim responses of an exchange over HTTP/2, and promises what is to be pushed with its response.
+/// Sends the interim responses of an exchange over HTTP/2, and promises the pushes of its response.
 #[cold]
 pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
     while let Some(hints) = next_hints(x) {
@@ -40,7 +40,7 @@ pub(super) fn over_h2(x: &mut Exchange, engine: &mut h2::Conn, stream: u32) {
 fn next_hints(x: &mut Exchange) -> Option<ResponseHead> {
     let judged = !matches!(x.progress.phase, Phase::Access | Phase::PostAccess);
     if !judged && x.progress.state != State::Responding {
-        // Whoever has not been let in yet, or whose refusal is held back, is told nothing of the page.
+        // Before access is granted, or while a refusal is withheld, hints would reveal parts of the page.
         return None;
     }
     if x.is_held() || x.route.err_status >= 400 {

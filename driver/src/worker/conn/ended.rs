@@ -192,7 +192,7 @@ pub(super) fn unfinished<N: Net>(
     let loc = x.route.core_loc();
     let reset = *loc.connection.reset_timedout_connection;
     if c.requests == 1 {
-        // No request has told yet how long the connection may be idle.
+        // No earlier request has set the idle time of the connection.
         c.idle_ms = loc.connection.keepalive().idle_ms;
     }
     probe::abort(&mut c.probe, sh, x, EndedBy::Unfinished);

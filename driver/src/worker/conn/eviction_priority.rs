@@ -58,7 +58,7 @@ impl<S> Conn<S> {
             State::Serving(Protocol::H1(h1)) => match h1.input {
                 H1Input::Requests if is_first => Some((EvictionCost::Unasked, self.since_ms)),
                 H1Input::Requests => Some((EvictionCost::Unasked, self.last_progress_ms)),
-                // The end of the time that was given when it began.
+                // `until_ms` minus the allowed time is the start of discarding.
                 H1Input::Discarded { until_ms } => {
                     let since_ms = until_ms.saturating_sub(h1.exchanges.closing.time_ms);
                     Some((EvictionCost::Unasked, since_ms))

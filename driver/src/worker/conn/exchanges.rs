@@ -1,7 +1,7 @@
-//! Exchanges from their begin to the log, whatever protocol carries them.
+//! Exchanges from their begin to the log, over any protocol.
 //!
-//! [`run`] begins them as requests come and moves their bodies to the output queue. [`finish_sent`] ends those whose last byte
-//! has been written, [`finish_all`] those of a connection that is closed.
+//! [`run`] begins exchanges as requests come and moves their bodies to the output queue. [`finish_sent`] ends exchanges
+//! after the write of their last byte, [`finish_all`] those of a closed connection.
 
 use server_base::waker::WakeKey;
 use server_http::conf_core;
@@ -9,7 +9,7 @@ use server_http::exchange::State as Progress;
 use server_http::phases;
 
 use super::client::abandon;
-use super::probe::Kept;
+use super::probe::ProbeState;
 use super::state::{Closed, ClosedBy, Conn, State};
 use super::{h1, mux, probe};
 use crate::worker::net::Net;
@@ -26,7 +26,7 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     }
 }
 
-/// Continues exchanges whose wait is over.
+/// Continues exchanges after the end of their wait.
 pub(super) fn resume_due<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     let count = c.state.exchanges().map_or(0, |all| all.active.len());
@@ -49,7 +49,7 @@ pub(super) fn resume_woken<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, 
     }
 }
 
-/// Continues an exchange whose wait may be over.
+/// Continues an exchange that may have finished its wait.
 fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return;
@@ -71,7 +71,7 @@ fn resume<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     }
 }
 
-/// Sends what an active exchange has decided.
+/// Sends the response of an active exchange as far as it is decided.
 fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     match &mut c.state {
         State::Serving(Protocol::H1(h1)) => h1::respond(h1, &mut c.last_progress_ms, sh),
@@ -80,7 +80,7 @@ fn respond<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, at: usize) {
     }
 }
 
-/// Ends exchanges whose last byte has been written; true if there was one.
+/// Ends exchanges after the write of their last byte; true if there was one.
 #[inline(always)] // Once a turn.
 pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> bool {
     let State::Serving(protocol) = &mut c.state else {
@@ -108,7 +108,7 @@ pub(super) fn finish_sent<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -
 /// Logs all exchanges of a connection that is closed, as far as they came.
 pub(super) fn finish_all<N: Net>(
     protocol: &mut Protocol,
-    kept: &mut Kept,
+    probe_state: &mut ProbeState,
     sh: &mut Shared<N>,
     by: ClosedBy,
 ) {
@@ -118,7 +118,7 @@ pub(super) fn finish_all<N: Net>(
         let mut x = flushing.exchange;
         x.response.bytes_sent = bytes_sent;
         x.response.completed = flushing.end <= sent;
-        probe::abort(kept, sh, x, by.into());
+        probe::abort(probe_state, sh, x, by.into());
     }
     let active = std::mem::take(&mut protocol.exchanges_mut().active);
     for active in active {
@@ -132,6 +132,6 @@ pub(super) fn finish_all<N: Net>(
             Protocol::H1(_) if by == ClosedBy::Client && x.lacks_body() => x.lose_body(),
             _ => abandon(&mut x),
         }
-        probe::abort(kept, sh, x, by.into());
+        probe::abort(probe_state, sh, x, by.into());
     }
 }

@@ -1,11 +1,11 @@
-//! A connection whose next bytes are of a file and not in the page cache.
+//! Output of a connection that continues with file bytes outside the page cache.
 //!
-//! [`resume`] has them read by a thread of the pool that `aio` names, and the connection writes nothing until it is woken.
-//! Other connections have their turns meanwhile. From there on the file is read ahead of what is sent (`io::read_ahead`).
-//! The thread that serves reads for itself where `aio off` says so, where the pool's queue is full, and where a piece that
-//! was read is missing again, so that each wait ends in progress.
+//! [`resume`] has them read by a thread of the pool in `aio`, and the connection writes nothing until it is woken.
+//! Other connections have their turns meanwhile. From then on the file is read ahead of the sends (`io::read_ahead`).
+//! The serving thread reads the bytes itself in three cases: `aio off`, a full queue of the pool, or a piece that was
+//! read and is missing again. So each wait ends in progress.
 //!
-//! Output behind the piece in the queue waits as well, also that of other streams.
+//! Output behind the piece in the queue waits as well, even of other streams.
 
 use std::sync::Arc;
 
@@ -23,10 +23,9 @@ use crate::io::send::Missing;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::{Exchanges, Protocol};
-use crate::worker::transport;
 
-/// Sees to the file at the front of the queue after a write, which has ended `at_missing` bytes or because the socket is full
-/// or has taken enough.
+/// Handles the file at the front of the queue after a write. The write has ended before missing bytes (`at_missing`),
+/// at a full socket, or at its limit.
 #[cold]
 #[inline(never)]
 pub(super) fn resume<N: Net>(
@@ -49,7 +48,7 @@ pub(super) fn resume<N: Net>(
     }
     let mut range = range.clone();
     if !is_whole {
-        // A frame has but a part of what its stream sends of the file; a read ends at the end of the file.
+        // A frame holds only a part of the stream's file range; a read ends at the end of the file.
         range.len = u64::MAX - range.offset;
     }
     let piece_bytes = sh.net.piece_bytes();
@@ -109,8 +108,8 @@ fn read<N: Net>(
     }
 }
 
-/// Has the first bytes of `next` read while those before them, at the begin of `front`, are sent. Where the pool does not
-/// take that, they are asked for again when they are to be sent.
+/// Has the first bytes of `next` read while the bytes before them, at the begin of `front`, are sent. If the pool
+/// refuses, they are requested again before their send.
 fn read_on<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -175,7 +174,7 @@ fn pool<S>(c: &Conn<S>) -> Option<Arc<ThreadPool>> {
     }
 }
 
-/// Writes a little of what is missing, which waits for the disk.
+/// Writes a little of the missing bytes, and waits for the disk.
 fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let Some(exchanges) = c.state.exchanges_mut() else {
         return Ok(());
@@ -183,19 +182,7 @@ fn read_here<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
     let out = &mut exchanges.out;
     let now_ms = sh.clock.mono_ms;
     let result = match &mut c.transport {
-        Transport::Tls(tls) => {
-            let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-            let wait = Missing::Wait;
-            transport::send(
-                &mut tls.stream,
-                &mut c.socket,
-                out,
-                net,
-                buffers,
-                now_ms,
-                wait,
-            )
-        }
+        Transport::Tls(tls) => sh.send_tls(&mut tls.stream, &mut c.socket, out, Missing::Wait),
         _ => sh.net.send(&mut c.socket, out, READ_HERE_BYTES, 0),
     };
     match result {

@@ -9,7 +9,7 @@ use server_http::phases;
 
 use super::client::{is_hostless, open_exchange};
 use super::ended;
-use super::probe::{self, EndedBy, Kept};
+use super::probe::{self, EndedBy, ProbeState};
 use super::state::{Closed, Conn, State, Transport};
 use super::{early_responses, trace};
 use crate::worker::net::Net;
@@ -49,7 +49,7 @@ pub(super) fn deliver<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Re
     }
 }
 
-/// Makes the exchange of a request whose head is there; its body may follow in the same turn.
+/// Makes the exchange of a request after its head; its body may follow in the same turn.
 #[inline]
 fn open<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -69,7 +69,7 @@ fn open<N: Net>(
     Ok(Some(x))
 }
 
-/// Body that came with its head, and what is wrong with it, or with one that is waited for.
+/// Body that came with its head, and the fault of this or of an awaited body.
 #[derive(Default)]
 struct EarlyBody {
     bytes: Vec<u8>,
@@ -116,7 +116,7 @@ fn end_discarding(h1: &mut H1State) {
     h1.input = H1Input::Requests;
 }
 
-/// Continues an exchange whose body is there, or is broken.
+/// Continues an exchange after the end or a fault of its body.
 #[inline(never)]
 fn resume<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -150,8 +150,8 @@ fn resume<N: Net>(
     Ok(())
 }
 
-/// Continues a response whose exchange was notified of an arrival: the rest of a body that is not passed on any more is
-/// read past, since its client may read nothing before all of it is sent.
+/// Continues a response after its exchange was notified of an arrival. The rest of a body that is no longer passed on
+/// is read and dropped: its client may read nothing before it has sent all of it.
 pub(super) fn arrived(h1: &mut H1State) {
     if let Some(active) = h1.exchanges.active.first_mut()
         && active.exchange.drop_unwanted_body()
@@ -160,8 +160,8 @@ pub(super) fn arrived(h1: &mut H1State) {
     }
 }
 
-/// Notes that the client takes nothing now of a response that comes from a server: no more is pulled until it does, and what
-/// waits for it holds no memory beyond its bytes.
+/// Records that the client takes nothing of a response from a server. No more is pulled until it does, and the queued
+/// bytes hold no memory beyond their length.
 #[cold]
 pub(super) fn stall<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     let Some(active) = h1.exchanges.active.first_mut() else {
@@ -169,7 +169,7 @@ pub(super) fn stall<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     };
     let x = &mut active.exchange;
     let left = h1.exchanges.out.len();
-    // What is left is copied, so that is done again only when it has become half of that.
+    // Shrinking copies the queued bytes. It is repeated only after half of them have left.
     if x.body.on_arrival.is_some() && (x.body.unsent_bytes == 0 || left <= x.body.unsent_bytes / 2)
     {
         h1.exchanges.out.shrink();
@@ -188,7 +188,7 @@ fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
     }
     let is_active = !h1.exchanges.active.is_empty();
     if is_active || !h1.exchanges.out.is_empty() {
-        // The request is here, if not all of its body. The response still goes out.
+        // The request has begun, though its body may be incomplete. The response is still sent.
         h1.engine.close_after();
         if !is_active {
             h1.next = Next::Close;
@@ -199,7 +199,7 @@ fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
     Err(Closed)
 }
 
-/// The peer has ended its side of a tunnel, which goes on in the other direction.
+/// The peer has ended its side of a tunnel; the other direction stays open.
 #[cold]
 fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     if let Some(active) = h1.exchanges.active.first_mut()
@@ -209,13 +209,13 @@ fn end_tunnel<N: Net>(h1: &mut H1State, sh: &mut Shared<N>) {
     }
 }
 
-/// Ends an exchange that waits, or asks a server, if the peer has closed. The engine reports
-/// the end only where a request may begin.
+/// Ends an exchange that waits, or uses a server, if the peer has closed. The engine reports the end only between
+/// requests.
 #[inline(always)] // Nearly no peer is gone.
 fn abandon<N: Net>(
     h1: &mut H1State,
     last_progress_ms: &mut u64,
-    kept: &mut Kept,
+    probe_state: &mut ProbeState,
     sh: &mut Shared<N>,
 ) -> Result<(), Closed> {
     if !h1.engine.input_ended() {
@@ -229,14 +229,14 @@ fn abandon<N: Net>(
         respond(h1, last_progress_ms, sh);
         return Ok(());
     }
-    abandon_ended(h1, kept, sh)
+    abandon_ended(h1, probe_state, sh)
 }
 
 #[cold]
 #[inline(never)]
 fn abandon_ended<N: Net>(
     h1: &mut H1State,
-    kept: &mut Kept,
+    probe_state: &mut ProbeState,
     sh: &mut Shared<N>,
 ) -> Result<(), Closed> {
     if let Some(active) = h1.exchanges.active.first_mut()
@@ -250,10 +250,10 @@ fn abandon_ended<N: Net>(
             return Ok(());
         }
         if lacks_body && let Some(mut active) = h1.exchanges.active.pop() {
-            // The body is what was missing, which is an error of its own.
+            // An incomplete body is logged as an error of its own.
             active.exchange.lose_body();
             active.exchange.response.bytes_sent = h1.exchanges.sent.saturating_sub(active.start);
-            probe::abort(kept, sh, active.exchange, EndedBy::Client);
+            probe::abort(probe_state, sh, active.exchange, EndedBy::Client);
         } else if let Some(active) = h1.exchanges.active.first()
             && active.exchange.body.on_arrival.is_some()
         {
@@ -313,7 +313,7 @@ fn take_early<N: Net>(x: &mut Exchange, sh: &mut Shared<N>, early: EarlyBody) {
     }
 }
 
-/// Sends what may leave of an exchange that waits: interim responses.
+/// Sends the part of a waiting exchange that may leave: interim responses.
 #[inline(never)]
 fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>) {
     sh.timer_set = true;
@@ -342,7 +342,7 @@ fn send_interim<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut S
     h1.transmit();
 }
 
-/// Sends the head of an exchange that has one.
+/// Sends the head of a decided response, or interim responses.
 #[inline(always)] // Most come from `begin`, and a call costs a hundredth of an exchange.
 pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: &mut Shared<N>) {
     let Some(active) = h1.exchanges.active.first_mut() else {
@@ -376,8 +376,7 @@ pub(super) fn respond<N: Net>(h1: &mut H1State, last_progress_ms: &mut u64, sh: 
     }
 }
 
-/// Takes events and moves bodies to the queue, as long as the responses of requests that are at hand can leave in the same
-/// write.
+/// Takes events and moves bodies to the queue while responses to requests at hand can leave in the same write.
 pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     loop {
         deliver(c, sh)?;
@@ -391,8 +390,8 @@ pub(super) fn run<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result
     }
 }
 
-/// Moves the body from the exchange to the engine and on to the queue; true if the response is queued whole and bytes
-/// of a next request are at hand, whose response can leave in the same write.
+/// Moves the body from the exchange to the engine and on to the queue. Returns true if the response is queued whole and
+/// a further request is at hand: its response can leave in the same write.
 #[inline(always)]
 fn pump<N: Net>(
     h1: &mut H1State,
@@ -415,7 +414,7 @@ fn pump<N: Net>(
     }
     let limited = x.has_rate();
     if (limited || x.may_wait()) && h1.exchanges.out.is_empty() {
-        // What was held back is no silence of the client.
+        // Time without output from us is not silence of the client.
         *last_progress_ms = sh.clock.mono_ms;
     }
     let (mut ended, mut later) = (false, false);
@@ -429,7 +428,7 @@ fn pump<N: Net>(
         };
         match pulled {
             Pulled::Broken => {
-                // Nothing more of it leaves. What was queued before it does, and then the connection ends.
+                // The rest of the response is dropped. The bytes queued before are sent, then the connection ends.
                 x.progress.state = Progress::Aborted;
                 later = true;
             }
@@ -444,7 +443,7 @@ fn pump<N: Net>(
                 ended = true;
             }
         }
-        // The head leaves even where nothing of the body can yet.
+        // The head leaves even without any byte of the body.
         let before = h1.exchanges.out.len();
         h1.engine.transmit(&mut h1.exchanges.out);
         h1.exchanges.queued += h1.exchanges.out.len() - before;
@@ -464,8 +463,8 @@ fn pump<N: Net>(
         && h1.exchanges.flushing.len() < PIPELINE_DEPTH
 }
 
-/// Bytes in the queue of a client that had taken nothing, above which it takes some of them before more are pulled: one that
-/// takes little at a time would have ever more waiting for it.
+/// Bytes in the queue of a stalled client above which no more are pulled. A client that takes little at a time would
+/// otherwise have an ever longer queue.
 const REFILL_BELOW_BYTES: u64 = 16 << 10;
 /// As nginx words it.
 const CLIENT_GONE: &str = "epoll_wait() reported that client prematurely closed connection, \

@@ -1,7 +1,7 @@
-//! The receiving side of TLS: the handshake, and decryption of what comes after it.
+//! The receiving side of TLS: the handshake, and decryption of the bytes after it.
 //!
-//! The name that the client asks for chooses the server whose settings are used. ALPN chooses a protocol with streams, whose
-//! state is made here; else HTTP/1 begins with its first byte.
+//! The server name in the ClientHello chooses the server that provides the settings. ALPN may choose a protocol with
+//! streams; its state is made here. Otherwise HTTP/1 begins with its first byte.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -24,13 +24,13 @@ use crate::worker::transport::RECORD_BYTES;
 
 /// Result of decrypting or sniffing received bytes.
 pub(super) struct Opened {
-    /// Bytes for the protocol above, in memory that is given back to [`TlsBuffers`](crate::worker::transport::TlsBuffers).
+    /// Bytes for the protocol above; their memory returns to [`TlsBuffers`](crate::worker::transport::TlsBuffers).
     pub(super) plain: Vec<u8>,
-    /// The peer has said that nothing more comes.
+    /// The peer has announced its end.
     pub(super) peer_closed: bool,
 }
 
-/// Decrypts received bytes, and goes on with the handshake.
+/// Decrypts received bytes, and continues the handshake.
 pub(super) fn receive<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -74,7 +74,7 @@ pub(super) fn receive<N: Net>(
     }
 }
 
-/// Chooses the server by the name that is asked for, and begins the handshake with its configuration.
+/// Chooses the server by its name in the ClientHello, and begins the handshake with its configuration.
 fn start<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -129,7 +129,7 @@ fn start<N: Net>(
     result
 }
 
-/// Returns the settings of a server whose certificates are named by variables, with those that this handshake means.
+/// Returns the settings of a server with variables in its certificate paths, with the certificates for this handshake.
 fn load_certificates<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -156,7 +156,7 @@ fn choose_protocol<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, tls: &Tl
     }
 }
 
-/// Notes what the handshake agreed on, once it is over.
+/// Records the negotiated parameters, once the handshake is over.
 fn record_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) {
     if tls.facts.is_none()
         && let Some(info) = tls.stream.session.info()

@@ -1,4 +1,4 @@
-//! How a connection waits and ends: its one deadline, what happens when that passes, draining, lingering, the close.
+//! Waits and ends of a connection: its one deadline, the actions after it, draining, lingering, the close.
 //!
 //! All protocols end alike. Queued output leaves first, GOAWAY and the end of TLS with it; then our side is closed, and
 //! input of the peer is dropped for a while: a close with unread input would reset the connection, and the reset could
@@ -29,7 +29,7 @@ use crate::worker::shared::Shared;
 use crate::worker::state::outliving::Outliving;
 use crate::worker::state::serving::{ActiveExchange, H1Input, H1State, MuxState, Protocol};
 
-/// Ends exchanges whose last byte has been written; with nothing left, decides what becomes of the connection. True if
+/// Ends exchanges after the write of their last byte. If none is left, decides whether the connection stays. True if
 /// there may be more to do at once.
 #[inline(always)] // Once a turn, and once where a deadline has passed.
 pub(super) fn settle<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
@@ -51,7 +51,7 @@ fn settle_h1<N: Net>(
         return Ok(false);
     };
     if !h1.exchanges.is_settled() {
-        // With what came before it gone, an exchange that waits may end, too.
+        // All earlier output has left, so a waiting exchange may end, too.
         return Ok(end_aborted(c, sh)? || any);
     }
     if h1.input != H1Input::Requests {
@@ -61,7 +61,7 @@ fn settle_h1<N: Net>(
         Next::KeepAlive if h1.engine.phase() == Phase::Idle && !h1.engine.has_buffered() => {
             // Not even a byte of a next request has come.
             if c.drain.is_listener_removed() || (c.idle_ms == 0 && c.requests > 0) {
-                // The head of the response may have said that the connection stays.
+                // The head of the response may have announced keep-alive.
                 return shutdown_write(c, sh);
             }
             debug_conn!(HTTP, c, sh, "set http keepalive handler");
@@ -94,7 +94,7 @@ fn release<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, next: State) {
     }
 }
 
-/// Ends HTTP/1 whose exchange gets no response, or not to its end, when all that came before it has left.
+/// Ends HTTP/1 after an exchange without a complete response, once all earlier output has left.
 #[inline(never)]
 fn end_aborted<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let State::Serving(Protocol::H1(h1)) = &mut c.state else {
@@ -164,8 +164,7 @@ fn settle_mux<N: Net>(
     if !mux.exchanges.out.is_empty() {
         return Ok(any);
     }
-    // GOAWAY has left. A client that keeps the connection for its next request, and does not look at it before, must not
-    // hold up the end of the server.
+    // GOAWAY has left. A client that keeps the connection and does not read it must not delay the end of the server.
     let closing = mux.exchanges.closing;
     let silence_ms = match sh.stopping {
         true => closing.timeout_ms.min(ENDED_MS),
@@ -191,7 +190,7 @@ fn end_in_time(mux: &mut MuxState, now_ms: u64) -> bool {
     true
 }
 
-/// Ends HTTP/1 after its last response; `unread` where input is known to be on its way.
+/// Ends HTTP/1 after its last response; `unread` if input is known to be on its way.
 #[inline(never)]
 fn end_after_response<N: Net>(
     c: &mut Conn<N::Socket>,
@@ -212,7 +211,7 @@ fn end_after_response<N: Net>(
         return Ok(linger(c, sh, closing.time_ms, closing.timeout_ms));
     }
     if sh.stopping || c.drain.is_on() {
-        // The head of this response may have said that the connection stays.
+        // The head of this response may have announced keep-alive.
         return shutdown_write(c, sh);
     }
     Err(Closed)
@@ -232,8 +231,8 @@ pub(super) fn shutdown_write<N: Net>(
     }
 }
 
-/// Ends our side and drops what still comes, for so long at most and while the peer is not silent; there is more to do at
-/// once.
+/// Ends our side and drops further input, for `time_ms` at most and until the peer is silent for `silence_ms`. There is
+/// more to do at once.
 fn linger<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -255,7 +254,7 @@ fn linger<N: Net>(
     true
 }
 
-/// Writes GOAWAY, or whatever else is queued, and the end of TLS, as far as the socket takes them.
+/// Writes GOAWAY, all other queued output, and the end of TLS, as far as the socket takes them.
 fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if c.sends_goaway() {
         let _ = write(c, sh);
@@ -271,7 +270,7 @@ fn flush_goaway<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
 #[inline(never)]
 pub(super) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), ClosedBy> {
     probe::expire(c, sh);
-    // Room that was told of together with the deadline is progress, if the socket takes anything.
+    // An event of room may come with the deadline. It is progress if the socket takes anything.
     let written = write(c, sh).and_then(|_| settle(c, sh));
     written.map_err(|Closed| ClosedBy::Client)?;
     expire_state(c, sh).map_err(|Closed| ClosedBy::Server)
@@ -315,7 +314,7 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
     }
 }
 
-/// Ends a connection whose peer takes nothing.
+/// Ends a connection after its peer took nothing for too long.
 fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let x = c.state.exchanges().and_then(|exchanges| exchanges.front());
     let reset = x.is_some_and(|x| *x.route.core_loc().connection.reset_timedout_connection);
@@ -333,7 +332,7 @@ fn end_stuck<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), 
     Err(Closed)
 }
 
-/// Ends HTTP/1 whose next request, or the rest of whose last one, does not come.
+/// Ends HTTP/1 if its next request, or the rest of the last one, does not come.
 fn expire_h1_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(), Closed> {
     let Some(h1) = c.state.h1() else {
         return Err(Closed);
@@ -369,7 +368,7 @@ pub(super) fn deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> u64 {
     probe::deadline(c, deadline_ms)
 }
 
-/// The deadline of a connection that serves: that of its exchanges, or that of its input.
+/// The deadline of a connection in `Serving`, from its exchanges and its input.
 #[inline(always)] // As `deadline`, which alone calls it.
 fn serving_deadline<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>, protocol: &Protocol) -> u64 {
     let exchanges = protocol.exchanges();
@@ -436,7 +435,7 @@ pub(super) fn close<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disp
     Disposition::Close
 }
 
-/// Ends a connection. Exchanges that outlive their client go on; the others are logged as far as they came.
+/// Ends a connection. Exchanges that outlive their client continue; the others are logged as far as they came.
 pub(super) fn leave<N: Net>(
     c: &mut Conn<N::Socket>,
     sh: &mut Shared<N>,
@@ -446,7 +445,7 @@ pub(super) fn leave<N: Net>(
         tls.count_end();
     }
     probe::end(c, sh);
-    // What leaves with GOAWAY has been sent as well.
+    // Bytes that leave with GOAWAY count as sent.
     if let Some(mux) = c.state.mux() {
         mux::queue_goaway(mux);
     }
@@ -477,9 +476,8 @@ pub(super) fn leave<N: Net>(
     outliving::turn(c, sh)
 }
 
-/// Time for which input is dropped after our side of an idle connection was ended, and for which a silent client is
-/// waited for at the end of the server: more than the way to nearly every client and back takes, and little to wait
-/// for.
+/// Milliseconds for which input is dropped after the end of our side of an idle connection, and for which a silent
+/// client delays the end of the server. It is longer than nearly every round trip, and short as a wait.
 pub const ENDED_MS: u64 = 500;
 /// Time for which a client may still send requests after the end was announced.
 const ANNOUNCED_MS: u64 = 1000;

@@ -1,7 +1,7 @@
 //! Memory of an open connection, for experiments.
 //!
-//! Counted are the connection itself, TLS, the engine of its protocol, queued output, and exchanges in progress with their
-//! heads. Not counted are the kernel's socket buffers, memory inside the TLS library beside its structure, bodies at hand,
+//! Counted: the connection itself, TLS, the engine of its protocol, queued output, and exchanges in progress with their
+//! heads. Not counted: the kernel's socket buffers, memory inside the TLS library beside its structure, bodies at hand,
 //! values of modules, and pools of the thread.
 
 use server_http::exchange::Exchange;

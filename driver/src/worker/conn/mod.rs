@@ -50,8 +50,8 @@ pub use probe::{add_cpu, look_at_arms};
 pub use state::Conn;
 pub(crate) use trace::write as debug;
 
-/// Reads what has come, ahead of the turn: the loop does so for all connections that are ready before any has its turn, so
-/// that one look at a file serves all of them. False if the connection has ended.
+/// Reads received bytes before the turn. The loop reads all ready connections before any has its turn, so that one file
+/// lookup serves all of them. False if the connection has ended.
 pub fn read_ready<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readiness) -> bool {
     c.flags.add(ready.socket);
     let is_open = receive(c, sh).is_ok();
@@ -96,7 +96,7 @@ pub fn turn<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, ready: Readines
             Err(Closed) => return leave(c, sh, ClosedBy::Client),
         }
     }
-    // There may be more to do, but it is the others' turn.
+    // There may be more to do, but other connections have their turn first.
     Disposition::Keep {
         deadline_ms: sh.clock.mono_ms,
     }
@@ -109,15 +109,15 @@ pub enum AnswerResult {
     Nothing,
     /// The response to a request of HTTP/1 is made, as far as it can be.
     Response,
-    /// A response whose body filters have read, which took so long that others are written before more is made.
+    /// A response with a body read by filters. It took so long that others are written before more is made.
     CostlyResponse,
     /// The connection is to be closed.
     End,
 }
 
-/// Answers the request of HTTP/1 that was read, ahead of the rest of the turn, unless there may be more to read. The kernel's
-/// timestamps of the response before may be what is to be read, and they complete its sample, which has to be complete before
-/// the next response is written. A connection of streams has many responses for one write by itself.
+/// Answers the HTTP/1 request that was read, ahead of the rest of the turn, unless there may be more to read. That
+/// input may be the kernel's timestamps of the previous response: its sample must be complete before the next response
+/// is written. A connection with streams already has many responses for one write.
 pub fn answer<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> AnswerResult {
     if c.flags.readable || c.state.h1().is_none() {
         return AnswerResult::Nothing;
@@ -152,7 +152,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, part: Part) -> Resu
     }
     let wrote = write(c, sh)?;
     let settled = settle(c, sh)?;
-    // The engine may have been too full to take what waits in the socket, and no event tells of that again.
+    // The engine may have been too full for bytes in the socket, and no event reports those again.
     Ok(read || wrote || settled || (c.flags.readable && c.wants_input()))
 }
 
@@ -160,7 +160,7 @@ fn pass<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, part: Part) -> Resu
 /// `keepalive_min_timeout` spares it or a request has come that was not read yet.
 pub fn drain<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Disposition {
     if c.sends_goaway() {
-        // The engine knows what the client must be told, and ends when it is.
+        // The engine announces the end to the client, and ends after that.
         if sh.stopping {
             c.announce_drain();
         } else {

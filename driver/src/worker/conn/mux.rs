@@ -1,7 +1,7 @@
 //! Protocols with streams: an exchange for each stream.
 //!
-//! The engine asks for body pieces in the order of priorities; what it is given leaves in one write. An exchange ends when
-//! its last byte has been written.
+//! The engine pulls body pieces in the order of priorities; all pieces of a turn leave in one write. An exchange ends
+//! after the write of its last byte.
 
 mod body;
 mod streams;
@@ -104,7 +104,7 @@ fn begin<N: Net>(
     if let Some(mux) = c.state.mux()
         && (refuses || mux.outliving.is_full())
     {
-        // Nobody serves it here, or not now; the client may ask elsewhere or again.
+        // No server accepts it here, or not now; the client may retry, here or elsewhere.
         mux.engine.reset(stream, Reason::Refused);
         sh.pools.release_head(head);
         return Ok(());
@@ -124,11 +124,11 @@ fn begin<N: Net>(
         mux.engine.end_after(stream);
     }
     let loc = x.route.core_loc();
-    let look_at_ms = sh
+    let send_check_ms = sh
         .clock
         .mono_ms
         .saturating_add(loc.connection.send_timeout.0);
-    mux.look_at_ms = mux.look_at_ms.min(look_at_ms);
+    mux.send_check_ms = mux.send_check_ms.min(send_check_ms);
     mux.idle_since_ms = None;
     c.idle_ms = mux.idle_ms(loc);
     c.min_idle_ms = loc.connection.keepalive_min_timeout.0;

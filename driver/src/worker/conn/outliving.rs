@@ -13,7 +13,7 @@ use server_http::detached::{Discarded, discard};
 use server_http::exchange::{BODY_BUDGET_BYTES, Exchange};
 
 use super::client::abandon;
-use super::probe::{self, EndedBy, Kept};
+use super::probe::{self, EndedBy, ProbeState};
 use super::state::{Conn, State};
 use crate::worker::disposition::Disposition;
 use crate::worker::net::Net;
@@ -40,8 +40,8 @@ impl Outliving {
         }
     }
 
-    /// Continues the exchanges as far as they can go, and logs those that have ended.
-    pub(super) fn run<N: Net>(&mut self, kept: &mut Kept, sh: &mut Shared<N>) {
+    /// Continues all exchanges as far as possible, and logs the ended ones.
+    pub(super) fn run<N: Net>(&mut self, probe_state: &mut ProbeState, sh: &mut Shared<N>) {
         let mut at = 0;
         while let Some(x) = self.0.get_mut(at) {
             if resume(x, sh) {
@@ -50,15 +50,15 @@ impl Outliving {
             }
             let mut x = self.0.swap_remove(at);
             abandon(&mut x);
-            probe::abort(kept, sh, x, EndedBy::Client);
+            probe::abort(probe_state, sh, x, EndedBy::Client);
         }
     }
 
     /// Logs all exchanges, as far as they came.
-    pub(super) fn finish_all<N: Net>(self, kept: &mut Kept, sh: &mut Shared<N>) {
+    pub(super) fn finish_all<N: Net>(self, probe_state: &mut ProbeState, sh: &mut Shared<N>) {
         for mut x in self.0 {
             abandon(&mut x);
-            probe::abort(kept, sh, x, EndedBy::Client);
+            probe::abort(probe_state, sh, x, EndedBy::Client);
         }
     }
 }

@@ -130,7 +130,7 @@ fn sniff<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, input: &[u8]) -> R
     feed(c, sh, &first)
 }
 
-/// Puts new bytes behind those that came before.
+/// Appends new bytes to the bytes received before.
 fn join(received: &mut Option<Box<FirstBytes>>, input: &[u8]) -> Vec<u8> {
     let mut first = received.take().map_or(Vec::new(), |received| received.0);
     first.extend_from_slice(input);
@@ -151,7 +151,7 @@ fn end_of_input<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<b
     Ok(true)
 }
 
-/// Takes what of the first `n` received bytes belongs to the header; returns where the client's own bytes begin.
+/// Takes the bytes of the header from the first `n` received bytes; returns the offset of the client's own bytes.
 #[cold]
 fn read_proxy_header<N: Net>(
     c: &mut Conn<N::Socket>,

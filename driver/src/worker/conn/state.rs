@@ -5,10 +5,10 @@
 //!                                       Serving -> Outlived -> Closed
 //! ```
 //!
-//! A listener decides where a connection begins: a header of the PROXY protocol is expected or not, several protocols are
-//! possible or HTTP/1 alone. `Idle` is a connection of HTTP/1 without a request: it holds no buffer. A connection with
-//! streams stays in `Serving`. Any state can become `Closed`. This file changes no state for what happens on the socket; the
-//! layers above do (`sniff`, `h1`, `mux`, `lifecycle`).
+//! A listener decides the first state: with or without a header of the PROXY protocol, several protocols or HTTP/1
+//! alone. `Idle` is a connection of HTTP/1 without a request: it holds no buffer. A connection with streams stays in
+//! `Serving`. Any state can become `Closed`. Events of the socket do not change the state here, but in the layers above
+//! (`sniff`, `h1`, `mux`, `lifecycle`).
 
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use engines::proxy_protocol;
 use server_http::exchange::Peer;
 use server_http::stats::{Activity, Counted};
 
-use super::probe::Kept;
+use super::probe::ProbeState;
 use super::tls::Tls;
 use crate::worker::net::Net;
 use crate::worker::readiness::SocketFlags;
@@ -34,7 +34,7 @@ pub struct Conn<S> {
     pub(super) requests: u32,
     pub(super) serial: u64,
     pub(super) since_ms: u64,
-    /// When the peer last made progress: where the deadline of the current state counts from.
+    /// When the peer last made progress; the deadline of the current state counts from then.
     pub(super) last_progress_ms: u64,
     /// Time for which an idle connection is kept when the server ends, from the location of its last request.
     pub(super) min_idle_ms: u64,
@@ -56,7 +56,7 @@ pub struct Conn<S> {
     /// The header of the PROXY protocol.
     pub(super) proxied: Option<Rc<proxy_protocol::Header>>,
     /// State of the probe.
-    pub(super) probe: Kept,
+    pub(super) probe: ProbeState,
 }
 
 /// Transport of the protocol's bytes.
@@ -65,7 +65,7 @@ pub(super) enum Transport {
     Plain,
     /// TLS.
     Tls(Box<Tls>),
-    /// The socket alone, since a request in the clear came where TLS was expected; it is answered with 497.
+    /// The socket alone: a request in the clear came instead of TLS, and is answered with 497.
     PlainOnTlsPort,
 }
 
@@ -73,24 +73,24 @@ pub(super) enum Transport {
 pub(super) enum State {
     /// The header of the PROXY protocol is expected first, and one of these protocols or HTTP/1 after it.
     ProxyHeader(Protocols, Option<Box<FirstBytes>>),
-    /// The first bytes tell which of these protocols is spoken, or HTTP/1.
+    /// The first bytes decide among these protocols and HTTP/1.
     Sniffing(Protocols, Option<Box<FirstBytes>>),
     /// HTTP/1 between requests, or before the first one; also during a TLS handshake.
     Idle,
     /// Requests are read and answered.
     Serving(Protocol),
-    /// Our side is ended; input is read and dropped, so that a reset does not take along what was sent.
+    /// Our side is ended. Input is read and dropped, since a reset could destroy sent bytes.
     Lingering(Box<Lingering>),
-    /// The client has left; exchanges that outlive it go on.
+    /// The client has left; exchanges that outlive it continue.
     Outlived(Box<Outliving>),
     /// Over.
     Closed,
 }
 
-/// The first bytes of a connection, where they were too few to tell what they begin.
+/// The first bytes of a connection, while too few to identify the protocol.
 pub(super) struct FirstBytes(pub(super) Vec<u8>);
 
-/// The times of a connection whose input is dropped.
+/// The times of a connection that drops its input.
 pub(super) struct Lingering {
     /// When our side was ended.
     pub(super) since_ms: u64,
@@ -107,7 +107,7 @@ pub(super) enum Drain {
     No,
     /// After the response in progress, or else after the next one.
     Draining,
-    /// Its listener is gone: what is in progress is finished, nothing new begins.
+    /// Its listener is gone: requests in progress finish, nothing new begins.
     ListenerRemoved,
 }
 
@@ -166,7 +166,7 @@ impl State {
         }
     }
 
-    /// The exchanges in progress and what they send, while a protocol is served.
+    /// The exchanges in progress and their output, while a protocol is served.
     #[inline]
     pub(super) fn exchanges(&self) -> Option<&Exchanges> {
         match self {
@@ -226,7 +226,7 @@ impl<S> Conn<S> {
             transport: Transport::Plain,
             state: State::Idle,
             proxied: None,
-            probe: Kept::default(),
+            probe: ProbeState::default(),
         }
     }
 
@@ -263,7 +263,7 @@ impl<S> Conn<S> {
     #[inline]
     pub(super) fn wants_input(&self) -> bool {
         if self.transport.tls().is_some_and(Tls::is_handshaking) {
-            // The handshake must go on, whatever is in progress that came as early data.
+            // The handshake must continue, even with exchanges from early data in progress.
             return true;
         }
         match &self.state {
@@ -278,7 +278,7 @@ impl<S> Conn<S> {
         self.peer
     }
 
-    /// Sets whether the connection is logged at level debug whatever the levels are, requests in progress included.
+    /// Sets whether the connection is logged at level debug regardless of the levels, requests in progress included.
     pub fn set_debug(&mut self, on: bool) {
         self.debug = on;
         if let Some(exchanges) = self.state.exchanges_mut() {
@@ -365,14 +365,14 @@ impl<S> Conn<S> {
         matches!(self.state, State::Serving(Protocol::Mux(_)))
     }
 
-    /// The connection's listener is not in the configuration any more: what is in progress is finished, nothing new begins.
+    /// The connection's listener is no longer in the configuration: requests in progress finish, nothing new begins.
     pub fn on_listener_removed(&mut self) {
         self.drain();
         self.drain = Drain::ListenerRemoved;
     }
 
-    /// Makes the response in progress, or else the next one, the last. With HTTP/2 no request after those that are here is
-    /// served, as in nginx, unless the connection is spared.
+    /// Makes the response in progress, or else the next one, the last. As in nginx, HTTP/2 serves no request after
+    /// those received, unless the connection is spared.
     pub(super) fn drain(&mut self) {
         if self.drain == Drain::No {
             self.drain = Drain::Draining;
@@ -388,8 +388,8 @@ impl<S> Conn<S> {
         }
     }
 
-    /// Does what [`Conn::drain`] does, but announces the end to a client of HTTP/2 first, so that no request of it is lost
-    /// on the way.
+    /// Does the same as [`Conn::drain`], but announces the end to a client of HTTP/2 first, so that none of its
+    /// requests is lost on the way.
     pub(super) fn announce_drain(&mut self) {
         match &mut self.state {
             State::Serving(Protocol::Mux(mux)) if mux.exchanges.is_busy() => {

@@ -1,4 +1,4 @@
-//! TLS of a client's connection: what the handshake agreed on, counters of failures, and stamped sends.
+//! TLS of a client's connection: negotiated parameters, counters of failures, and stamped sends.
 //!
 //! Records and their sizes are the transport's (`worker::transport`); received bytes are decrypted in `handshake`.
 
@@ -15,21 +15,22 @@ use tls::Fault;
 use super::probe::StampedByte;
 use crate::io::send::Missing;
 use crate::worker::net::Net;
-use crate::worker::transport::{KEEP_BYTES, TlsBuffers, TlsStream, collect, encrypt, seal};
+use crate::worker::shared::Shared;
+use crate::worker::transport::{KEEP_BYTES, TlsStream, collect, encrypt, seal};
 
 /// The TLS side of a connection.
 pub(crate) struct Tls {
     pub(super) stream: TlsStream<tls::Conn>,
     pub(super) config: Option<Arc<tls::Config>>,
     pub(super) facts: Option<Rc<exchange::Tls>>,
-    /// When the ClientHello was read, monotonic microseconds, where events are wanted.
+    /// When the ClientHello was read, monotonic microseconds, if events are wanted.
     pub(super) client_hello_us: u64,
     /// The handshake's failure has been counted.
     refused: bool,
 }
 
 impl Tls {
-    /// A connection whose first bytes are to be a handshake.
+    /// A connection before its handshake.
     pub(crate) fn new() -> Self {
         Self {
             stream: TlsStream::new(tls::Conn::new()),
@@ -84,7 +85,7 @@ impl Tls {
     }
 }
 
-/// Encrypts and sends once as [`send`] does, and asks the kernel for timestamps of the first byte of the record that carries
+/// Encrypts and sends once, as `transport::send` does. The kernel timestamps the first byte of the record that carries
 /// the byte after `lead` bytes of `out`.
 ///
 /// # Errors
@@ -93,11 +94,10 @@ pub(super) fn send_stamped<N: Net>(
     tls: &mut TlsStream<tls::Conn>,
     socket: &mut N::Socket,
     out: &mut OutputQueue,
-    net: &mut N,
-    buffers: &mut TlsBuffers,
-    now_ms: u64,
+    sh: &mut Shared<N>,
     lead: u64,
 ) -> io::Result<(Sent, StampedByte)> {
+    let (net, buffers, now_ms) = (&mut sh.net, &mut sh.tls_buffers, sh.clock.mono_ms);
     buffers.records.clear(KEEP_BYTES);
     buffers.records.extend(&tls.session.take_output());
     let mut plain = 0;

@@ -13,7 +13,7 @@ use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::Protocol;
 
-/// Logs a debugging message about a connection; its arguments are looked at only where somebody wants it.
+/// Logs a debugging message about a connection; its arguments are evaluated only if a log wants it.
 macro_rules! debug_conn {
     ($topics:ident, $c:expr, $sh:expr, $($text:tt)+) => {
         if server_base::errlog::debugging() {

@@ -2,6 +2,8 @@
 
 use std::io;
 
+use engines::http::OutputQueue;
+
 use super::client::log_truncated;
 use super::state::{Closed, Conn, Transport};
 use super::{ended, fetching, probe, trace};
@@ -10,7 +12,6 @@ use crate::worker::net::Net;
 use crate::worker::readiness::WRITE_BYTES;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::Exchanges;
-use crate::worker::transport;
 
 /// Result of one read.
 pub(super) enum Input {
@@ -34,8 +35,8 @@ pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resul
         Ok(n) => {
             probe::read(c, sh, n);
             sh.files.input_received();
-            // A short read has emptied the socket: a new event will say when there is more. A peer that hung up gives no
-            // new event, so its end must be read now.
+            // A short read has emptied the socket, and a new event reports further bytes. After a hangup no event
+            // follows, so its end must be read now.
             c.flags.readable = n == sh.scratch.len() || c.flags.hung_up;
             Ok(Input::Bytes(n))
         }
@@ -83,18 +84,7 @@ pub(super) fn write<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let (out, ahead) = (&mut exchanges.out, exchanges.ahead.as_deref());
     let result = match &mut c.transport {
         Transport::Tls(tls) => {
-            let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-            let now_ms = sh.clock.mono_ms;
-            let missing = Missing::Stop(ahead);
-            transport::send(
-                &mut tls.stream,
-                &mut c.socket,
-                out,
-                net,
-                buffers,
-                now_ms,
-                missing,
-            )
+            sh.send_tls(&mut tls.stream, &mut c.socket, out, Missing::Stop(ahead))
         }
         _ => {
             let socket = &mut c.socket;
@@ -146,23 +136,14 @@ fn settings(exchanges: &Exchanges, now_ms: u64) -> (bool, Pieces) {
     (*loc.connection.tcp_nodelay, pieces)
 }
 
-/// Writes what TLS alone has to send; there is no more to do.
+/// Writes pending output of TLS alone; there is no more to do.
 #[cold]
 fn write_tls<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let Some(tls) = c.transport.tls_mut() else {
         return Ok(false);
     };
-    let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-    let now_ms = sh.clock.mono_ms;
-    let sent = transport::send(
-        &mut tls.stream,
-        &mut c.socket,
-        &mut sh.nothing,
-        net,
-        buffers,
-        now_ms,
-        Missing::Wait,
-    );
+    let nothing = &mut OutputQueue::default();
+    let sent = sh.send_tls(&mut tls.stream, &mut c.socket, nothing, Missing::Wait);
     let sent = sent.map_err(|_| Closed)?;
     c.flags.writable = !sent.blocked;
     Ok(false)

@@ -112,7 +112,7 @@ impl<S> Change<S> {
         self.enter(Stage::Leave);
     }
 
-    /// One port, or one slot of a connection.
+    /// Handles one port, or one slot of a connection.
     fn step<L: Reloads<Setup = S>>(&mut self, at: &mut L) {
         let n = self.next;
         self.next += 1;
@@ -147,7 +147,7 @@ impl<S> Change<S> {
         }
     }
 
-    /// Ends a connection whose port is gone: at once if it is idle, else after its response.
+    /// Ends a connection without a port: at once if it is idle, else after its response.
     fn end<L: Reloads<Setup = S>>(&mut self, at: &mut L, key: Key) {
         if self.port_change(at, key) == PortChange::Stays {
             return;

@@ -18,7 +18,7 @@ struct Entry {
 }
 
 impl Available {
-    /// Notes how many more requests a connection takes; with 0 it is forgotten.
+    /// Records how many more requests a connection takes; with 0 it is forgotten.
     pub fn set(&mut self, pool: u64, addr: &UpstreamAddr, key: Key, streams_left: usize) {
         // A map looks up by a whole key.
         let place = (pool, addr.clone());

@@ -1,7 +1,6 @@
-//! The engine below a connection to a server: one match finds it by the protocol's row
-//! ([`ProtocolSpec`]).
+//! The engine below a connection to a server, found by the protocol's row ([`ProtocolSpec`]).
 //!
-//! An engine has an [`EngineKind`]: the memory of an attempt serves another one of that kind alone.
+//! Absent: streams, which `http2` has.
 
 use engines::client::{self, Bodies};
 use engines::http::{Chunk, Fields, OutputQueue, ResponseHead};
@@ -25,19 +24,6 @@ pub(crate) enum Engine {
     Http2(Box<h2::Client>),
 }
 
-/// Engine that serves a protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum EngineKind {
-    Http1,
-    Cgi,
-    FastCgi,
-    Memcached,
-    Http2,
-}
-
-/// Number of kinds.
-pub(crate) const ENGINE_KINDS: usize = 5;
-
 /// Event of an engine.
 pub(crate) enum Event {
     /// Something for the exchange.
@@ -50,7 +36,7 @@ pub(crate) enum Event {
 pub(crate) enum StreamEvent {
     /// Something for the exchange of a stream.
     Upstream(u32, UpstreamEvent),
-    /// A stream has failed; the connection goes on.
+    /// A stream has failed; the connection stays open.
     Lost {
         /// The stream.
         stream: u32,
@@ -67,19 +53,7 @@ pub(crate) enum StreamEvent {
     Ended,
 }
 
-/// The kind of engine for a protocol.
-#[inline]
-pub(crate) fn kind_of(protocol: &ProtocolSpec) -> EngineKind {
-    match protocol.id {
-        ProtocolId::Scgi | ProtocolId::Uwsgi => EngineKind::Cgi,
-        ProtocolId::FastCgi => EngineKind::FastCgi,
-        ProtocolId::Memcached => EngineKind::Memcached,
-        ProtocolId::Http1 => EngineKind::Http1,
-        ProtocolId::Http2 => EngineKind::Http2,
-    }
-}
-
-/// The engine takes as many requests behind each other as the row of its protocol announces.
+/// The engine pipelines as many requests as the row of its protocol announces.
 const _: () = match MEMCACHED.pipelining {
     Some(pipelining) => assert!(pipelining.requests_max == memcached::PIPELINE_MAX),
     None => panic!("requests of the protocol share connections"),
@@ -103,27 +77,36 @@ macro_rules! with_engine {
     };
 }
 
+/// Functions from the error of an engine to a failure: a response cut short, or another fault of the server.
+macro_rules! failures {
+    ($($name:ident($engine:ident, $error:ident) => $invalid:expr;)*) => {$(
+        fn $name($error: $engine::ProtocolError) -> Failure {
+            match $error {
+                $engine::ProtocolError::NoResponse | $engine::ProtocolError::Truncated => {
+                    Failure::Closed
+                }
+                $error => $invalid,
+            }
+        }
+    )*};
+}
+
+failures! {
+    http1_failure(h1, error) => Failure::Invalid(error.message());
+    cgi_failure(cgi, error) => Failure::Invalid(error.message());
+    fastcgi_failure(fcgi, error) => detail(format!("upstream {error}"));
+    memcached_failure(memcached, error) => detail(error.to_string());
+}
+
 impl Engine {
     /// An engine for a protocol.
     pub(crate) fn new(protocol: &ProtocolSpec, head_bytes: usize) -> Self {
-        match kind_of(protocol) {
-            EngineKind::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
-            EngineKind::Cgi => Self::Cgi(Box::default()),
-            EngineKind::FastCgi => Self::FastCgi(Box::default()),
-            EngineKind::Memcached => Self::Memcached(Box::default()),
-            EngineKind::Http2 => Self::Http2(http2::new(head_bytes)),
-        }
-    }
-
-    /// Its kind.
-    #[inline]
-    pub(crate) fn kind(&self) -> EngineKind {
-        match self {
-            Self::Http1(_) => EngineKind::Http1,
-            Self::Cgi(_) => EngineKind::Cgi,
-            Self::FastCgi(_) => EngineKind::FastCgi,
-            Self::Memcached(_) => EngineKind::Memcached,
-            Self::Http2(_) => EngineKind::Http2,
+        match protocol.id {
+            ProtocolId::Http1 => Self::Http1(Box::new(h1::Client::new(Bodies::Delivered))),
+            ProtocolId::Scgi | ProtocolId::Uwsgi => Self::Cgi(Box::default()),
+            ProtocolId::FastCgi => Self::FastCgi(Box::default()),
+            ProtocolId::Memcached => Self::Memcached(Box::default()),
+            ProtocolId::Http2 => Self::Http2(http2::new(head_bytes)),
         }
     }
 
@@ -182,7 +165,7 @@ impl Engine {
         }
     }
 
-    /// Sends a request behind those that were begun; false if it cannot be sent there.
+    /// Sends a request behind earlier ones; false if it cannot be pipelined.
     pub(crate) fn pipeline(&mut self, request: &RequestSpec) -> bool {
         match self {
             Self::Memcached(client) => client.pipeline(key_of(request)).is_ok(),
@@ -260,14 +243,14 @@ impl Engine {
         (alpn == Some(b"h2")) == matches!(self, Self::Http2(_))
     }
 
-    /// Whether the connection may be used for another request; asked after the end of a response.
+    /// Whether the connection may carry another request; valid after the end of a response.
     #[inline]
     pub(crate) fn is_reusable(&self) -> bool {
         with_engine!(self, client => client.is_reusable(), streams => streams.room() > 0)
     }
 }
 
-/// An engine's event, if it is one for the exchange or its end.
+/// Converts an engine's event, if it concerns the exchange or the end of the response.
 #[inline]
 fn to_event<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> Option<Event> {
     Some(Event::Upstream(match event {
@@ -283,38 +266,12 @@ fn to_event<E>(event: client::Event<E>, failure: impl FnOnce(E) -> Failure) -> O
     }))
 }
 
-/// The key that is asked for.
+/// The key of the request.
 fn key_of(request: &RequestSpec) -> &[u8] {
     let key = request.fields.fields.first();
     key.map_or(&b""[..], |field| request.fields.bytes(field.value))
 }
 
-fn http1_failure(error: h1::ProtocolError) -> Failure {
-    match error {
-        h1::ProtocolError::NoResponse | h1::ProtocolError::Truncated => Failure::Closed,
-        error => Failure::Invalid(error.message()),
-    }
-}
-
-fn cgi_failure(error: cgi::ProtocolError) -> Failure {
-    match error {
-        cgi::ProtocolError::NoResponse | cgi::ProtocolError::Truncated => Failure::Closed,
-        error => Failure::Invalid(error.message()),
-    }
-}
-
-fn fastcgi_failure(error: fcgi::ProtocolError) -> Failure {
-    match error {
-        fcgi::ProtocolError::NoResponse | fcgi::ProtocolError::Truncated => Failure::Closed,
-        error => Failure::InvalidDetail(format!("upstream {error}").into()),
-    }
-}
-
-fn memcached_failure(error: memcached::ProtocolError) -> Failure {
-    match error {
-        memcached::ProtocolError::NoResponse | memcached::ProtocolError::Truncated => {
-            Failure::Closed
-        }
-        error => Failure::InvalidDetail(error.to_string().into()),
-    }
+fn detail(text: String) -> Failure {
+    Failure::InvalidDetail(text.into())
 }

@@ -159,7 +159,7 @@ impl Engine {
                     return Some(StreamEvent::Failed(Failure::Closed));
                 }
                 client::Event::Failed(error) => {
-                    // The engine's words are those for a peer of either role.
+                    // The engine serves both roles, and its message names the client as the peer.
                     let text = error.to_string().replacen("client", "upstream", 1);
                     return Some(StreamEvent::Failed(Failure::InvalidDetail(text.into())));
                 }

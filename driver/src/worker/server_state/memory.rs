@@ -1,20 +1,20 @@
 //! Memory of a thread for its connections to servers.
 
+use server_upstream::protocol::ProtocolId;
 use server_upstream::request::UpstreamCall;
 use server_upstream::route::{Pool, Route, UpstreamAddr};
 
 use super::available::Available;
-use super::engine::{self, ENGINE_KINDS};
 use super::{ActiveConn, Attempt, Io, Requests, Sending};
 use crate::worker::dialer::Dial;
 
 /// Memory for connections to servers, and facts about servers.
 #[derive(Default)]
 pub struct ServerMemory {
-    /// Unused memory of connections in use, by engine.
+    /// Unused memory of connections in use, by protocol: its engine serves no other.
     #[allow(clippy::vec_box, reason = "connections in use move as pointers")]
-    spare: [Vec<Box<ActiveConn>>; ENGINE_KINDS],
-    /// Where sockets are read into; a body takes it along.
+    spare: [Vec<Box<ActiveConn>>; PROTOCOLS],
+    /// Buffer for reads from sockets; a body may take its memory along.
     pub(crate) buffer: Vec<u8>,
     /// Connections that take more streams.
     pub available: Available,
@@ -25,9 +25,9 @@ pub struct ServerMemory {
 /// How a request gets its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// It has one for itself.
+    /// It has a connection for itself.
     Alone,
-    /// It may stand in a queue with others of this turn.
+    /// It may share a queue with others of this turn.
     Queue,
     /// It may be a stream beside others.
     Streams,
@@ -49,8 +49,7 @@ impl ServerMemory {
         request: Sending,
         now_ms: u64,
     ) -> Box<ActiveConn> {
-        let kind = engine::kind_of(route.protocol);
-        let Some(mut active) = self.spare[kind as usize].pop() else {
+        let Some(mut active) = self.spare[route.protocol.id as usize].pop() else {
             return Box::new(ActiveConn {
                 io: Io::new(&route, now_ms),
                 requests: Requests::One(Attempt::new(call, request, now_ms)),
@@ -75,7 +74,7 @@ impl ServerMemory {
             Requests::One(one) => drop((one.take_call(), one.last_of.take())),
             Requests::Queue(_) | Requests::Streams(_) => return,
         }
-        let spare = &mut self.spare[active.io.engine.kind() as usize];
+        let spare = &mut self.spare[active.io.protocol.id as usize];
         if spare.len() < SPARE_MAX {
             active.io.out.clear();
             spare.push(active);
@@ -121,7 +120,9 @@ impl ServerMemory {
     }
 }
 
-/// Memory kept for the next connections in use with each kind of engine.
+/// Number of protocols.
+const PROTOCOLS: usize = ProtocolId::Http2 as usize + 1;
+/// Maximum number of unused connections kept in memory for each protocol.
 const SPARE_MAX: usize = 256;
 /// Time for which a server gets one request at a time on a connection after requests of a queue were not answered.
 const PAUSE_MS: u64 = 1000;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //! Connecting -> Handshaking -> Open <-> Idle
-//!                              Open  -> Draining -> Idle    the exchange has given up, and little of the response is left
+//!                              Open  -> Draining -> Idle    the exchange is gone, and little of the response is left
 //! ```
 //!
 //! A connection in the clear has no `Handshaking`. Any state can become `Closed`. A connection is a [`Link`] (socket and
 //! transport) and, while it is in use, an [`ActiveConn`] (engine, output queue and requests). An idle connection holds no
-//! buffer; with streams it keeps its engine, of which the peer knows the tables.
+//! buffer; with streams it keeps its engine, since the peer uses its header tables.
 
 mod available;
 pub(crate) mod engine;
@@ -26,7 +26,9 @@ use super::transport::TlsStream;
 use engine::Engine;
 
 pub use memory::{ServerMemory, Sharing};
-pub(crate) use requests::{Attempt, Queue, Queued, Receiving, Requests, Sending, Stream, Streams};
+pub(crate) use requests::{
+    Attempt, Queue, Queued, Receiving, Requests, Sending, Stream, Streams, UnsentBytes,
+};
 pub use requests::{Group, Groups};
 
 /// A connection to a server.
@@ -41,9 +43,9 @@ pub(crate) struct Link<S> {
     pub(crate) transport: Transport,
     /// When it was begun.
     pub(crate) since_ms: u64,
-    /// Bytes of the requests before the one in progress.
+    /// Bytes of the requests before the current one.
     pub(crate) sent_before: u64,
-    /// Requests, with those in progress.
+    /// Number of requests so far, including those in progress.
     pub(crate) requests: u32,
     pub(crate) flags: SocketFlags,
     /// TCP_NODELAY has been set.
@@ -179,7 +181,7 @@ impl<S> ServerConn<S> {
 }
 
 impl Transport {
-    /// Whether there are bytes for the socket besides those of the output queue.
+    /// Whether TLS has bytes for the socket besides the output queue.
     #[inline]
     pub(crate) fn has_output(&self) -> bool {
         matches!(self, Self::Tls(tls) if tls.has_output())

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use engines::http::Chunk;
-use server_upstream::request::UpstreamCall;
+use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
 use server_upstream::route::{Route, Timeouts};
 
 /// Requests in progress on a connection.
@@ -35,7 +35,7 @@ pub(crate) struct Attempt {
 /// State of the request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sending {
-    /// Its body is still to come, or a part of it; or the tunnel is open.
+    /// Its body is incomplete, or the tunnel is open.
     Body,
     /// All of it is in the output queue.
     Queued,
@@ -46,7 +46,7 @@ pub(crate) enum Sending {
 /// State of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Receiving {
-    /// Nothing of it has come.
+    /// No byte of it has come.
     Nothing,
     /// A part of its head has come, or an interim response.
     Head,
@@ -56,7 +56,7 @@ pub(crate) enum Receiving {
     Tunnel,
     /// The server has ended its side of the tunnel.
     TunnelEnded,
-    /// The server has ended its side before it said anything: a reset may follow, until then.
+    /// The server has ended its side without a response: a reset may follow, until `until_ms`.
     AwaitingReset {
         /// Monotonic milliseconds.
         until_ms: u64,
@@ -65,9 +65,9 @@ pub(crate) enum Receiving {
 
 /// Requests that share a connection and are answered in their order.
 pub(crate) struct Queue {
-    /// The way to the server, for those that are asked again.
+    /// The way to the server, for requests that are repeated.
     pub(crate) route: Route,
-    /// The request that is answered next, then those behind it. Never empty.
+    /// Unanswered requests in their order. Never empty.
     pub(crate) requests: VecDeque<Queued>,
     /// Whether the socket has taken all requests.
     pub(crate) is_sent: bool,
@@ -100,6 +100,10 @@ pub(crate) struct Streams {
     pub(crate) owner: u64,
     /// Bytes that the socket has taken.
     pub(crate) taken_bytes: u64,
+    /// Bytes of requests in the output queue, in their order.
+    pub(crate) unsent: VecDeque<UnsentBytes>,
+    /// The number of further requests that other attempts see; `None` if it has to be set again.
+    pub(crate) announced: Option<usize>,
     /// No request may be added.
     pub(crate) closing: bool,
     /// Memory for names in lower case.
@@ -112,9 +116,12 @@ pub(crate) struct Stream {
     pub(crate) call: UpstreamCall,
     pub(crate) timeouts: Timeouts,
     pub(crate) request: Sending,
-    /// Place of its first byte, and of the byte behind its last so far, in the bytes of the connection.
-    pub(crate) begin: u64,
+    /// Offset behind its last byte so far, in all bytes written to the connection.
     pub(crate) end: u64,
+    /// Bytes of it that the socket has taken.
+    pub(crate) sent_bytes: u64,
+    /// The head of the response has come.
+    pub(crate) has_head: bool,
     /// When something last came, or could first be waited for.
     pub(crate) read_ms: u64,
     /// When its body last moved on.
@@ -127,6 +134,14 @@ pub(crate) struct Stream {
     pub(crate) is_held: bool,
     /// Requests were on the connection before it.
     pub(crate) reused: bool,
+}
+
+/// Bytes of one stream that are contiguous in the output queue.
+pub(crate) struct UnsentBytes {
+    pub(crate) stream: u32,
+    pub(crate) bytes: u64,
+    /// Offset behind the last of them, in all bytes written to the connection.
+    pub(crate) end: u64,
 }
 
 /// Attempts that get one connection.
@@ -197,12 +212,14 @@ impl Streams {
             woken: Vec::new(),
             owner,
             taken_bytes: 0,
+            unsent: VecDeque::new(),
+            announced: None,
             closing: false,
             names: Vec::new(),
         }
     }
 
-    /// The place of a stream among those that are open.
+    /// The index of a stream in `open`.
     pub(crate) fn find(&self, id: u32) -> Option<usize> {
         self.open.binary_search_by_key(&id, |stream| stream.id).ok()
     }
@@ -218,16 +235,19 @@ impl Group {
         }
     }
 
-    /// All attempts.
-    pub fn calls(&self) -> impl Iterator<Item = &UpstreamCall> {
-        std::iter::once(&self.call).chain(&self.behind)
+    /// Fails all attempts before anything was sent.
+    pub fn fail(&self, failure: &Failure) {
+        for call in std::iter::once(&self.call).chain(&self.behind) {
+            let error = UpstreamError::unsent(failure.clone(), false);
+            call.deliver(UpstreamEvent::Failed(error));
+        }
     }
 }
 
 impl Groups {
-    /// Adds an attempt to those of its route, or to a new group.
+    /// Adds an attempt to a group with its route, or to a new group.
     pub fn add(&mut self, route: Route, call: UpstreamCall) {
-        let mut last = self.0.iter_mut().rev().take(LOOKED_AT);
+        let mut last = self.0.iter_mut().rev().take(GROUPS_SEARCHED_MAX);
         let most = route.protocol.pipelining.map_or(1, |own| own.requests_max);
         let fits = |group: &&mut Group| 1 + group.behind.len() < most && group.route == route;
         match last.find(|group| fits(group)) {
@@ -242,5 +262,5 @@ impl Groups {
     }
 }
 
-/// Maximum number of groups that are looked at for one that takes an attempt.
-const LOOKED_AT: usize = 16;
+/// Maximum number of groups searched for one that takes an attempt.
+const GROUPS_SEARCHED_MAX: usize = 16;

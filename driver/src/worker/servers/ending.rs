@@ -1,5 +1,6 @@
 //! Ends of requests and deadlines of connections to servers.
 
+use engines::http::OutputQueue;
 use server_upstream::request::{AttemptFacts, Failure, UpstreamError, UpstreamEvent};
 
 use super::link::is_silent;
@@ -49,10 +50,13 @@ pub(super) fn finish<N: Net>(
                         one.call().deliver(UpstreamEvent::End);
                     }
                     let is_sent = one.request == Sending::Sent;
-                    if is_sent && io.out.is_empty() && is_reusable(&mut c.link, io, sh) {
+                    if is_sent
+                        && io.out.is_empty()
+                        && let Some(place) = reusable_place(&mut c.link, io, sh)
+                    {
                         // Bytes acknowledged beyond that are of the next request.
                         c.link.sent_before += one.sent_bytes;
-                        disposition = park(c, &active, now_ms);
+                        disposition = park(c, place, None, now_ms);
                     }
                 }
                 Ending::Failed(failure) => {
@@ -81,8 +85,11 @@ pub(super) fn finish<N: Net>(
             streams::leave(io, streams, sh);
             match ending {
                 Ending::Failed(failure) => streams::fail_all(io, streams, &failure, now_ms),
-                Ending::Complete if !streams.closing && is_reusable(&mut c.link, io, sh) => {
-                    return streams::park(c, active, now_ms);
+                Ending::Complete if !streams.closing => {
+                    if let Some(place) = reusable_place(&mut c.link, io, sh) {
+                        io.out = OutputQueue::default();
+                        return park(c, place, Some(active), now_ms);
+                    }
                 }
                 _ => {}
             }
@@ -92,22 +99,21 @@ pub(super) fn finish<N: Net>(
     disposition
 }
 
-/// Puts a connection into its pool after a complete response.
-fn park<S>(c: &mut ServerConn<S>, active: &ActiveConn, now_ms: u64) -> Disposition {
-    let Some(pool) = active.io.pool else {
-        return Disposition::Close;
-    };
-    let until_ms = now_ms.saturating_add(pool.timeout_ms);
+/// Puts a connection into its pool; one with streams keeps its engine.
+fn park<S>(
+    c: &mut ServerConn<S>,
+    place: PoolPlace,
+    kept: Option<Box<ActiveConn>>,
+    now_ms: u64,
+) -> Disposition {
+    let until_ms = now_ms.saturating_add(place.pool.timeout_ms);
     c.state = State::Idle {
-        pool: pool.id,
+        pool: place.pool.id,
         until_ms,
-        kept: None,
+        kept,
     };
     Disposition::Park {
-        place: PoolPlace {
-            pool,
-            addr: active.io.addr.clone(),
-        },
+        place,
         deadline_ms: until_ms,
     }
 }
@@ -118,20 +124,26 @@ fn is_retried(one: &Attempt, failure: &Failure) -> bool {
     is_last && *failure != Failure::TimedOut
 }
 
-/// Whether the connection may serve another request: its pool takes it, and no unrequested input comes.
-fn is_reusable<N: Net>(link: &mut Link<N::Socket>, io: &mut Io, sh: &mut Shared<N>) -> bool {
-    let Some(pool) = io.pool else {
-        return false;
-    };
+/// Returns the place of a connection that may serve another request: its pool takes it, and no unrequested input has come.
+fn reusable_place<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &mut Io,
+    sh: &mut Shared<N>,
+) -> Option<PoolPlace> {
+    let pool = io.pool?;
     let age_ms = sh.clock.mono_ms.saturating_sub(link.since_ms);
-    !sh.stopping
+    let is_reusable = !sh.stopping
         && io.unwritable.is_none()
         && pool.connections > 0
         && u64::from(link.requests) < pool.requests
         && age_ms < pool.time_ms
         && io.engine.event().is_none()
         && io.engine.is_reusable()
-        && (!(link.flags.readable || link.flags.hung_up) || is_silent(link, sh))
+        && (!(link.flags.readable || link.flags.hung_up) || is_silent(link, sh));
+    is_reusable.then(|| PoolPlace {
+        pool,
+        addr: io.addr.clone(),
+    })
 }
 
 /// Returns whether the server has certainly processed nothing of a request that was sent in part. Three facts together prove it.
@@ -139,8 +151,8 @@ fn is_reusable<N: Net>(link: &mut Link<N::Socket>, io: &mut Io, sh: &mut Shared<
 /// the request. It has answered with a reset, as systems do for a closed socket. Each fact alone also occurs after a server
 /// has read the request, or could have.
 ///
-/// One server is taken for a closed one that is not: it has ended its side, reads on, and resets the connection before its
-/// system acknowledges what it read. It could not have answered.
+/// One kind of open server is taken for a closed one: it has ended its side, reads on, and resets the connection before
+/// its system acknowledges the read bytes. It could not have answered.
 fn is_untouched<N: Net>(
     link: &mut Link<N::Socket>,
     io: &Io,

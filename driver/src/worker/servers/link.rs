@@ -13,9 +13,9 @@ use crate::worker::net::Net;
 use crate::worker::readiness::WRITE_BYTES;
 use crate::worker::server_state::{Io, Link, Transport};
 use crate::worker::shared::Shared;
-use crate::worker::transport::{self, TlsStream};
+use crate::worker::transport::TlsStream;
 
-/// Result of one read, in the thread's buffer.
+/// Result of one read; the bytes are in the thread's buffer.
 pub(super) struct Input {
     /// Number of bytes; 0 is the end.
     pub(super) bytes: usize,
@@ -23,7 +23,7 @@ pub(super) struct Input {
     pub(super) is_all: bool,
 }
 
-/// Reads at most `most` bytes, with TLS those of one record more.
+/// Reads at most `most` bytes; with TLS up to one record more.
 ///
 /// # Errors
 /// `WouldBlock` if nothing has come, else the error of the socket or of TLS.
@@ -60,7 +60,7 @@ fn receive_tls<N: Net>(
         let plain = &mut sh.attempts.buffer;
         let opened = tls.open(&mut input[..read], plain);
         opened.map_err(io::Error::other)?;
-        // The announced end is read next, though the socket may say nothing more.
+        // The announced end is read next, though no further event may come.
         let is_all = read < most && !tls.session.peer_closed();
         if read == 0 || !plain.is_empty() {
             return Ok(Input {
@@ -88,12 +88,9 @@ pub(super) fn send<N: Net>(
     match &mut link.transport {
         Transport::Plain => sh.net.send(&mut link.socket, out, WRITE_BYTES, 0),
         Transport::Tls(tls) => {
-            let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-            let now_ms = sh.clock.mono_ms;
-            let socket = &mut link.socket;
             let before = out.len();
-            let mut sent = transport::send(tls, socket, out, net, buffers, now_ms, Missing::Wait)?;
-            // A server may have read the first records of a flight whose last one is held back.
+            let mut sent = sh.send_tls(tls, &mut link.socket, out, Missing::Wait)?;
+            // A server may have read the first records of a flight while its last one is unsent.
             sent.bytes = before - out.len();
             Ok(sent)
         }

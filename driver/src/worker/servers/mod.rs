@@ -1,9 +1,9 @@
-//! Turns of connections to servers, as `conn` has those of clients.
+//! Turns of connections to servers, the counterpart of `conn` for clients.
 //!
 //! ```text
 //! begin       a route and a request           -> Connecting, or an idle connection of the pool
 //! join        a request                       -> a connection that has a free stream
-//! turn        socket -> transport -> engine -> events -> mailboxes of exchanges, which are woken
+//! turn        socket -> transport -> engine -> events -> mailboxes of exchanges, and wakes
 //!             mailboxes -> engine -> output queue -> transport -> socket
 //! ending      the end of the response -> Idle, in its pool, or closed
 //! ```
@@ -26,7 +26,7 @@ mod upload;
 
 use engines::http::BodyLength;
 use server_base::waker::WakeKey;
-use server_upstream::request::{Failure, UpstreamError, UpstreamEvent};
+use server_upstream::request::Failure;
 use server_upstream::route::ServerTls;
 use tls::{ClientConn, Fault};
 
@@ -57,6 +57,18 @@ pub fn begin<N: Net>(
         c.state = State::Open(streams::resume(kept, &group.route));
         return join(c, sh, group);
     }
+    if c.link.requests == 0
+        && let Some(tls) = &group.route.tls
+        && let Err(fault) = secure(&mut c.link, tls)
+    {
+        group.fail(&of_tls(&fault));
+        return Disposition::Close;
+    }
+    debug_assert_eq!(
+        matches!(c.link.transport, Transport::Tls(_)),
+        group.route.tls.is_some(),
+        "a pool has connections with one kind of transport"
+    );
     if group.route.protocol.streams {
         return begin_streams(c, sh, group, key, established);
     }
@@ -75,10 +87,6 @@ pub fn begin<N: Net>(
         facts.connected_ms = connected_ms;
     });
     let (protocol, head_bytes) = (route.protocol, route.head_bytes);
-    let secured = match &route.tls {
-        Some(tls) if !reused => secure(&mut c.link, tls),
-        _ => Ok(()),
-    };
     let others = (!behind.is_empty()).then(|| (route.clone(), behind));
     let spec = call.take_head().unwrap_or_default();
     let request = match spec.body {
@@ -88,7 +96,7 @@ pub fn begin<N: Net>(
     let mut active = sh.attempts.take(route, call, request, now_ms);
     let ActiveConn { io, requests } = &mut *active;
     io.reused = reused;
-    // Heads of responses come from those that exchanges have given back.
+    // Heads of responses reuse memory that exchanges have released.
     if let Some(head) = sh.dialer.spares.head() {
         io.engine.recycle(head);
     }
@@ -104,10 +112,9 @@ pub fn begin<N: Net>(
         true => turn::connected(&c.link, active),
         false => State::Connecting(active),
     };
-    match (secured, refused) {
-        (Ok(()), None) => turn(c, sh, Readiness::default()),
-        (Ok(()), Some(why)) => finish(c, sh, Ending::Failed(Failure::Unsendable(why))),
-        (Err(fault), _) => finish(c, sh, Ending::Failed(of_tls(&fault))),
+    match refused {
+        None => turn(c, sh, Readiness::default()),
+        Some(why) => finish(c, sh, Ending::Failed(Failure::Unsendable(why))),
     }
 }
 
@@ -119,34 +126,15 @@ fn begin_streams<N: Net>(
     key: WakeKey,
     established: bool,
 ) -> Disposition {
-    let now_ms = sh.clock.mono_ms;
-    let route = &group.route;
-    let secured = match &route.tls {
-        Some(tls) => secure(&mut c.link, tls),
-        None => Ok(()),
-    };
     let active = Box::new(ActiveConn {
-        io: Io::new(route, now_ms),
+        io: Io::new(&group.route, sh.clock.mono_ms),
         requests: Requests::Streams(Box::new(Streams::new(key.owner))),
     });
     c.state = match established {
         true => turn::connected(&c.link, active),
         false => State::Connecting(active),
     };
-    match secured {
-        Ok(()) => join(c, sh, group),
-        Err(fault) => {
-            for call in group.calls() {
-                call.deliver(UpstreamEvent::Failed(UpstreamError {
-                    failure: of_tls(&fault),
-                    sent_bytes: 0,
-                    reused: false,
-                    untouched: true,
-                }));
-            }
-            Disposition::Close
-        }
-    }
+    join(c, sh, group)
 }
 
 /// Adds attempts as streams to a connection; those that it cannot take get another one.
@@ -164,6 +152,13 @@ pub fn join<N: Net>(
         behind,
     } = group;
     let mut is_full = false;
+    if let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
+        &mut *state
+        && let Requests::Streams(streams) = &mut active.requests
+    {
+        // `Available::take` has counted a stream that may not be opened.
+        streams.announced = None;
+    }
     for call in std::iter::once(call).chain(behind) {
         if let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
             &mut *state
@@ -186,9 +181,12 @@ pub fn join<N: Net>(
     }
     // Others of this turn find it before it is connected.
     if let State::Connecting(active) | State::Handshaking(active) = state
-        && let Requests::Streams(streams) = &active.requests
+        && let ActiveConn {
+            io,
+            requests: Requests::Streams(streams),
+        } = &mut **active
     {
-        streams::announce(link, &active.io, streams, sh);
+        streams::announce(link, io, streams, sh);
     }
     if let State::Open(active) = state
         && let Requests::Streams(streams) = &active.requests
@@ -208,8 +206,8 @@ fn secure<S>(link: &mut Link<S>, tls: &ServerTls) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Notes the flags of an event, and reads ahead of the turn: all connections that are ready are read before any
-/// exchange has its turn. False for an idle connection that the server has ended, or on which it has sent something.
+/// Adds the flags of an event, and reads before the turn: all ready connections are read before any exchange has its
+/// turn. False for an idle connection that the server has ended, or that has received something.
 pub fn read_ready<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
@@ -230,7 +228,7 @@ pub fn wake<N: Net>(
     sh: &mut Shared<N>,
     keys: &[WakeKey],
 ) -> Disposition {
-    // A connection without streams has one mailbox, or looks at all.
+    // A connection without streams has one mailbox, or checks all mailboxes of its queue.
     if keys.last().is_some_and(|key| key.stream != 0)
         && let State::Connecting(active) | State::Handshaking(active) | State::Open(active) =
             &mut c.state
@@ -258,14 +256,14 @@ pub fn turn<N: Net>(
                     if !more {
                         match expire(c, sh) {
                             Ok(false) => {}
-                            // A stream was given up: the server is told.
+                            // A stream was abandoned: its reset is written.
                             Ok(true) => continue,
                             Err(ending) => break ending,
                         }
                     }
                 }
                 let deadline_ms = match more {
-                    // There is more to do, but it is the others' turn.
+                    // There is more to do, but other connections have their turn first.
                     true => sh.clock.mono_ms,
                     false => deadline(c),
                 };
@@ -277,7 +275,7 @@ pub fn turn<N: Net>(
     finish(c, sh, outcome)
 }
 
-/// Wakes the exchanges that asked for this time.
+/// Wakes the exchanges that have set a wake for this time.
 #[cold]
 fn wake_due<S>(c: &ServerConn<S>, now_ms: u64) {
     if let State::Open(active) = &c.state {

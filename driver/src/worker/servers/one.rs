@@ -65,7 +65,7 @@ fn receive<N: Net>(
             link.flags.readable = false;
             link.flags.hung_up = false;
             match io.unwritable {
-                // Nothing was said before the connection broke.
+                // The connection broke before any response.
                 Some(errno) => Err(Ending::Failed(Failure::Socket {
                     call: WRITE_CALL,
                     errno,
@@ -113,8 +113,8 @@ fn receive_eof<N: Net>(
     let now_ms = sh.clock.mono_ms;
     match a.response {
         Receiving::Nothing if io.unwritable.is_none() && io.reused && a.sent_bytes > 0 => {
-            // The server may have closed before the request was there. If so it answers with a reset, which tells that nobody
-            // has read the request: `ending::is_untouched`.
+            // The server may have closed before the request arrived. Then it answers with a reset, proof that the
+            // request was not read: `ending::is_untouched`.
             let known = link::acknowledged_bytes(link, sh);
             if known.is_none_or(|acknowledged| acknowledged > link.sent_before) {
                 return Err(Ending::Failed(Failure::Closed));
@@ -227,7 +227,7 @@ pub(super) fn write<N: Net>(
     if a.request == Sending::Sent && a.response == Receiving::TunnelEnded {
         return Err(Ending::Complete);
     }
-    // A send that ends at its limit leaves room in the socket, of which no event tells.
+    // A send that ends at its limit leaves room in the socket, and no event reports it.
     let has_more = !io.out.is_empty() || (a.call().has_body() && a.request == Sending::Body);
     Ok(link.flags.writable && has_more)
 }

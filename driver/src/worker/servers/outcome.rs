@@ -13,7 +13,7 @@ pub(super) enum Ending {
     GivenUp,
     /// It has failed.
     Failed(Failure),
-    /// Requests of a queue are asked again, each alone.
+    /// Requests of a queue are repeated, each alone.
     Retry,
 }
 
@@ -36,7 +36,7 @@ pub(super) fn of_tls(fault: &Fault) -> Failure {
     Failure::Handshake(fault.to_string().into())
 }
 
-/// The number of an error; one without is that of a broken connection.
+/// The number of an error; an error without one counts as a broken connection.
 pub(super) fn errno(error: &io::Error) -> i32 {
     error.raw_os_error().unwrap_or(match error.kind() {
         io::ErrorKind::BrokenPipe => EPIPE,

@@ -1,9 +1,9 @@
 //! Idle connections to servers, by the pool they belong to.
 //!
-//! Here are their keys alone; the connections stay in their table. A pool is a list by age, and so are its connections to one
-//! server: the one used last is taken first, the one used first is closed first. All of that costs the same with any number
-//! of connections. Pools are named by numbers that hold no configuration, so that they outlive a reload; an empty one is
-//! forgotten when another becomes empty.
+//! Only keys are stored here; the connections stay in their table. A pool is a list by age, and so are its connections
+//! to one server. The most recently used is taken first, the least recently used is closed first. All operations take
+//! constant time. Pool numbers refer to no configuration, so pools outlive a reload. An empty pool is forgotten when
+//! another becomes empty.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
@@ -22,9 +22,9 @@ pub struct IdleConnections {
     servers: Numbered<IdleServer>,
     pools: Numbered<IdlePool>,
     len: usize,
-    /// When pools with more connections than they may keep are looked at.
-    look_at_ms: Option<u64>,
-    /// A server whose last connection was taken: in a calm pool it comes back at once.
+    /// When pools above their limits are checked.
+    surplus_due_ms: Option<u64>,
+    /// A server with its last connection taken: in a calm pool it comes back at once.
     emptied: Option<u32>,
 }
 
@@ -53,7 +53,7 @@ struct IdlePool {
     len: usize,
     /// Maximum number of idle connections.
     most: usize,
-    /// The fewest since the pools were looked at.
+    /// The fewest since the last check.
     fewest: usize,
 }
 
@@ -78,9 +78,9 @@ struct Links {
 impl IdleConnections {
     /// Adds a connection that has become idle to a pool of limited size. Returns one that is to be closed at once.
     ///
-    /// Under load connections come and go between a turn and the next, and one that is closed is missing a moment later: up
-    /// to as many again as are kept stay for [`SURPLUS_MS`], until it is seen how many were not needed. A small pool may
-    /// have a server with a thread for each: then the number is exact ([`EXACT_BELOW`]).
+    /// Under load connections are taken and returned within a turn, and a closed one would be missing a moment later.
+    /// So up to twice the limit stay for [`SURPLUS_MS`], until the number of unneeded ones is known. For a small pool,
+    /// whose server may have a thread for each connection, the limit is exact ([`EXACT_BELOW`]).
     pub fn insert(
         &mut self,
         (pool, most): (u64, usize),
@@ -122,7 +122,7 @@ impl IdleConnections {
         if most < EXACT_BELOW || len > most.saturating_mul(2) {
             return Some(self.unlink(oldest));
         }
-        self.look_at_ms.get_or_insert(since_ms + SURPLUS_MS);
+        self.surplus_due_ms.get_or_insert(since_ms + SURPLUS_MS);
         None
     }
 
@@ -151,13 +151,13 @@ impl IdleConnections {
     }
 
     /// When to call [`Self::take_surplus`].
-    pub fn look_at_ms(&self) -> Option<u64> {
-        self.look_at_ms
+    pub fn surplus_due_ms(&self) -> Option<u64> {
+        self.surplus_due_ms
     }
 
     /// Takes unneeded connections beyond the limits of their pools, the least recently used first.
     pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
-        if self.look_at_ms.is_none_or(|at_ms| now_ms < at_ms) {
+        if self.surplus_due_ms.is_none_or(|at_ms| now_ms < at_ms) {
             return Vec::new();
         }
         let mut taken = Vec::new();
@@ -175,7 +175,7 @@ impl IdleConnections {
             own.fewest = own.len;
             more |= own.fewest > own.most;
         }
-        self.look_at_ms = more.then_some(now_ms + SURPLUS_MS);
+        self.surplus_due_ms = more.then_some(now_ms + SURPLUS_MS);
         taken
     }
 
@@ -255,7 +255,7 @@ impl IdleConnections {
         self.len -= 1;
         if self.len == 0 {
             // Without connections no look is needed, and a time that has passed would be waited for without a pause.
-            self.look_at_ms = None;
+            self.surplus_due_ms = None;
         }
         if own.newest == NONE
             && self.emptied != Some(idle.server)
@@ -295,7 +295,7 @@ impl Idle {
 }
 
 impl Links {
-    /// The newest one of a list.
+    /// The links of the newest entry of a list.
     const fn behind(older: u32) -> Self {
         Self { older, newer: NONE }
     }
@@ -321,7 +321,7 @@ impl<T> Numbered<T> {
         number
     }
 
-    /// Forgets a value; its place is used by the next one.
+    /// Forgets a value; its place is reused.
     fn remove(&mut self, digest: u64, number: u32) {
         self.by_digest.remove(&digest);
         self.free.push(number);
@@ -361,8 +361,8 @@ fn digest(pool: u64, addr: &UpstreamAddr) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Minimum time for which connections beyond a pool's size stay: longer than clients take from a response to their next
-/// request where many are busy, shorter than a server misses a connection.
+/// Minimum time for which connections beyond a pool's size stay, milliseconds. It is longer than busy clients take from
+/// a response to their next request, and short for a server with an unneeded connection.
 pub const SURPLUS_MS: u64 = 20;
 /// From how many on a pool may have more for a moment.
 pub const EXACT_BELOW: usize = 16;

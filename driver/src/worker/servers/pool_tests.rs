@@ -47,20 +47,20 @@ fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
 #[test]
 fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
     let mut idle = pool(16, 0..16);
-    assert_eq!(idle.look_at_ms(), None, "it has not too many");
+    assert_eq!(idle.surplus_due_ms(), None, "it has not too many");
     for n in 16..18 {
         assert_eq!(idle.insert((1, 16), addr(80), key(n), 100), None);
     }
-    assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
+    assert_eq!(idle.surplus_due_ms(), Some(100 + SURPLUS_MS));
     assert_eq!(idle.take_surplus(100 + SURPLUS_MS - 1), []);
-    // What was before the pool had too many says nothing.
+    // The count from before the pool had too many does not matter.
     assert_eq!(idle.take_surplus(120), []);
-    assert_eq!(idle.look_at_ms(), Some(140));
+    assert_eq!(idle.surplus_due_ms(), Some(140));
     assert_eq!(idle.take(1, &addr(80)), Some(key(17)));
     assert_eq!(idle.insert((1, 16), addr(80), key(17), 130), None);
     assert_eq!(idle.take_surplus(140), [key(0)], "the other was needed");
     assert_eq!(idle.take_surplus(160), [key(1)]);
-    assert_eq!((idle.look_at_ms(), idle.len()), (None, 16));
+    assert_eq!((idle.surplus_due_ms(), idle.len()), (None, 16));
     assert_eq!(idle.take_surplus(1000), []);
 }
 
@@ -71,17 +71,17 @@ fn a_pool_has_twice_as_many_as_it_keeps_at_most_and_a_small_one_no_more() {
     assert_eq!(idle.len(), 32);
     let mut idle = pool(15, 0..15);
     assert_eq!(idle.insert((1, 15), addr(80), key(15), 0), Some(key(0)));
-    assert_eq!((idle.len(), idle.look_at_ms()), (15, None));
+    assert_eq!((idle.len(), idle.surplus_due_ms()), (15, None));
 }
 
 #[test]
-fn nothing_is_looked_at_once_all_are_gone() {
+fn no_surplus_is_due_once_all_are_gone() {
     let mut idle = pool(16, 0..17);
-    assert_eq!(idle.look_at_ms(), Some(100 + SURPLUS_MS));
+    assert_eq!(idle.surplus_due_ms(), Some(100 + SURPLUS_MS));
     for index in 0..17 {
         idle.remove(1, key(index));
     }
-    assert_eq!(idle.look_at_ms(), None);
+    assert_eq!(idle.surplus_due_ms(), None);
 }
 
 #[test]
@@ -117,17 +117,96 @@ impl IdleConnections {
     }
 }
 
-/// The pool, the server and the number of each idle connection, in the order in which they became idle.
-type Model = Vec<(u64, UpstreamAddr, Key)>;
+/// A pool search without lists and digests.
+#[derive(Default)]
+struct Model {
+    /// The pool, the server and the key of each idle connection, in the order in which they became idle.
+    idle: Vec<(u64, UpstreamAddr, Key)>,
+    /// The fewest connections of each pool since surplus was last taken, and its maximum.
+    pools: std::collections::BTreeMap<u64, (usize, usize)>,
+    surplus_ms: Option<u64>,
+}
+
+impl Model {
+    fn len(&self, pool: u64) -> usize {
+        self.idle.iter().filter(|idle| idle.0 == pool).count()
+    }
+
+    fn remove(&mut self, at: usize) -> Key {
+        let (pool, _, key) = self.idle.remove(at);
+        let len = self.len(pool);
+        let (fewest, _) = self.pools.entry(pool).or_default();
+        *fewest = len.min(*fewest);
+        if self.idle.is_empty() {
+            self.surplus_ms = None;
+        }
+        key
+    }
+
+    fn remove_oldest(&mut self, pool: u64) -> Option<Key> {
+        let at = self.idle.iter().position(|idle| idle.0 == pool)?;
+        Some(self.remove(at))
+    }
+
+    fn insert(
+        &mut self,
+        (pool, most): (u64, usize),
+        idle: (UpstreamAddr, Key),
+        now_ms: u64,
+    ) -> Option<Key> {
+        self.idle.push((pool, idle.0, idle.1));
+        self.pools.entry(pool).or_default().1 = most;
+        let len = self.len(pool);
+        if len > most && (most < EXACT_BELOW || len > 2 * most) {
+            return self.remove_oldest(pool);
+        }
+        if len > most {
+            self.surplus_ms.get_or_insert(now_ms + SURPLUS_MS);
+        }
+        None
+    }
+
+    fn take(&mut self, pool: u64, addr: &UpstreamAddr) -> Option<Key> {
+        let newest = self
+            .idle
+            .iter()
+            .rposition(|idle| idle.0 == pool && idle.1 == *addr)?;
+        Some(self.remove(newest))
+    }
+
+    fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
+        if self.surplus_ms.is_none_or(|at_ms| now_ms < at_ms) {
+            return Vec::new();
+        }
+        let mut taken = Vec::new();
+        for (pool, (fewest, most)) in self.pools.clone() {
+            let surplus = fewest.saturating_sub(most);
+            taken.extend((0..surplus).filter_map(|_| self.remove_oldest(pool)));
+        }
+        let mut more = false;
+        for pool in self.pools.keys().copied().collect::<Vec<_>>() {
+            let len = self.len(pool);
+            let (fewest, most) = self.pools.entry(pool).or_default();
+            *fewest = len;
+            more |= len > *most;
+        }
+        self.surplus_ms = more.then_some(now_ms + SURPLUS_MS);
+        taken
+    }
+}
 
 #[test]
 fn choices_are_those_of_a_search() {
     let unix = |n: u64| UpstreamAddr::Unix(Arc::from(format!("/run/{n}").as_bytes()));
-    for seed in 0..50 {
+    let mut surplus = 0;
+    for seed in 0..100 {
         let rng = &mut fastrand::Rng::with_seed(seed);
         let mut idle = IdleConnections::default();
-        let mut model = Model::new();
+        let mut model = Model::default();
         let servers = [1, 3, 40][rng.usize(..3)];
+        let most = [12, EXACT_BELOW, 20][rng.usize(..3)];
+        // Pools fill up if more connections come than go.
+        let inserts = rng.u8(3..7);
         for now_ms in 0..2000 {
             let pool = rng.u64(1..4);
             let server = rng.u64(..servers);
@@ -135,41 +214,47 @@ fn choices_are_those_of_a_search() {
                 0 => addr(80 + server as u16),
                 _ => unix(server),
             };
-            let is_here = |(own, at, _): &&(u64, UpstreamAddr, Key)| *own == pool && *at == addr;
-            match rng.u8(..8) {
-                0..4 => {
-                    let used: Vec<u32> = model.iter().map(|(_, _, key)| key.index).collect();
+            match rng.u8(..9) {
+                n if n < inserts => {
+                    let used: Vec<u32> = model.idle.iter().map(|idle| idle.2.index).collect();
                     let free = (0..).find(|index| !used.contains(index));
                     let key = Key {
                         index: free.expect("one is free"),
                         life: now_ms as u32,
                     };
-                    let surplus = idle.insert((pool, 12), addr.clone(), key, now_ms);
-                    model.push((pool, addr, key));
-                    let same = model.iter().filter(|(own, _, _)| *own == pool);
-                    let expected = (same.clone().count() > 12).then(|| same.map(|s| s.2).next());
-                    assert_eq!(surplus, expected.flatten(), "seed {seed}, {now_ms}");
-                    model.retain(|(_, _, key)| Some(*key) != surplus);
+                    let closed = idle.insert((pool, most), addr.clone(), key, now_ms);
+                    let expected = model.insert((pool, most), (addr, key), now_ms);
+                    assert_eq!(closed, expected, "seed {seed}, {now_ms}");
                 }
-                4..6 => {
-                    let expected = model.iter().rfind(is_here).map(|(_, _, key)| *key);
-                    assert_eq!(idle.take(pool, &addr), expected, "seed {seed}, {now_ms}");
-                    model.retain(|(_, _, key)| Some(*key) != expected);
+                7 if !model.idle.is_empty() => {
+                    let at = rng.usize(..model.idle.len());
+                    let pool = model.idle[at].0;
+                    idle.remove(pool, model.remove(at));
                 }
-                6 if !model.is_empty() => {
-                    let (pool, _, key) = model.swap_remove(rng.usize(..model.len()));
-                    model.sort_by_key(|(_, _, key)| key.life);
-                    idle.remove(pool, key);
+                8 if rng.u8(..8) == 0 => {
+                    let oldest = (!model.idle.is_empty()).then(|| model.remove(0));
+                    assert_eq!(idle.take_oldest(), oldest, "seed {seed}, {now_ms}");
                 }
                 _ => {
-                    let expected = model.first().map(|(_, _, key)| *key);
-                    assert_eq!(idle.take_oldest(), expected, "seed {seed}, {now_ms}");
-                    model.retain(|(_, _, key)| Some(*key) != expected);
+                    let expected = model.take(pool, &addr);
+                    assert_eq!(idle.take(pool, &addr), expected, "seed {seed}, {now_ms}");
                 }
             }
-            assert_eq!(idle.len(), model.len());
+            assert_eq!(
+                idle.surplus_due_ms(),
+                model.surplus_ms,
+                "seed {seed}, {now_ms}"
+            );
+            let mut taken = idle.take_surplus(now_ms);
+            let mut expected = model.take_surplus(now_ms);
+            taken.sort_unstable_by_key(|key| key.index);
+            expected.sort_unstable_by_key(|key| key.index);
+            assert_eq!(taken, expected, "seed {seed}, {now_ms}");
+            surplus += taken.len();
+            assert_eq!(idle.len(), model.idle.len());
         }
     }
+    assert!(surplus > 100, "{surplus} connections were surplus");
 }
 
 #[test]

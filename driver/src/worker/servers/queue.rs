@@ -33,7 +33,7 @@ use crate::worker::server_state::{
 };
 use crate::worker::shared::Shared;
 
-/// Puts requests behind the first one of a connection; the others are asked alone.
+/// Puts requests behind the first one of a connection; requests that do not fit are sent alone.
 pub(super) fn join<N: Net>(
     link: &mut Link<N::Socket>,
     active: &mut ActiveConn,
@@ -71,7 +71,7 @@ pub(super) fn join<N: Net>(
             left: bytes,
         });
     }
-    // Alone, the first one is like any other.
+    // A single request is no queue.
     if behind.is_empty() {
         return;
     }
@@ -204,7 +204,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Notes that the socket took bytes of the requests, for each its own.
+    /// Records that the socket took bytes, for each request its own.
     fn record_sent(&mut self, mut bytes: u64) {
         self.sent_bytes += bytes;
         for queued in &mut self.requests {
@@ -322,7 +322,7 @@ pub(super) fn fail(io: &Io, queue: &Queue, failure: &Failure) {
     }
 }
 
-/// Time limit of answers to the requests of a queue, after which each is asked for alone. A server that has values in memory
-/// takes far less, even if its system lets it run for a part of each 100 ms only; a request behind a slow answer waits no
-/// longer than this.
+/// Time limit of answers to the requests of a queue; after it each is sent alone. A server with values in memory takes
+/// far less, even if its system runs it for only a part of each 100 ms. A request behind a slow answer waits no longer
+/// than this.
 const LATE_MS: u64 = 250;

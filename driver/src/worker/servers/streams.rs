@@ -6,15 +6,15 @@
 //! leave     the last stream has ended -> idle with its engine, or closed
 //! ```
 //!
-//! Windows carry back-pressure: a stream's window opens again while its exchange has room. GOAWAY, or the limits of the
-//! pool, end the taking of requests; those in progress go on. A stream that the server refused or did not begin is
-//! *untouched*: the request may be sent again whatever its method is.
+//! Windows carry back-pressure: a stream's window opens again while its exchange has room. After GOAWAY, or at the
+//! limits of the pool, no request is added; those in progress continue. A stream that the server refused or did not
+//! begin is *untouched*: the request may be sent again with any method.
 //!
 //! Source: RFC 9113 sections 5.1, 6.8 and 8.7.
 
 use std::io;
 
-use engines::http::{BodyLength, OutputQueue};
+use engines::http::BodyLength;
 use server_base::waker::WakeKey;
 use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
 use server_upstream::route::{Route, Timeouts};
@@ -25,13 +25,12 @@ use super::upload::feed;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::StreamEvent;
 use crate::worker::server_state::{
-    ActiveConn, Disposition, Io, Link, PoolPlace, Requests, Sending, ServerConn, State, Stream,
-    Streams, Transport,
+    ActiveConn, Io, Link, Requests, Sending, Stream, Streams, Transport, UnsentBytes,
 };
 use crate::worker::shared::Shared;
 use crate::worker::slab::Key;
 
-/// Adds a request to a connection that takes one.
+/// Adds a request to a connection with a free stream.
 pub(super) fn add<N: Net>(
     link: &mut Link<N::Socket>,
     io: &mut Io,
@@ -47,7 +46,7 @@ pub(super) fn add<N: Net>(
     if let Some(head) = sh.dialer.spares.head() {
         io.engine.recycle(head);
     }
-    let begin = streams.taken_bytes + io.out.len();
+    let before = io.out.len();
     let is_secure = matches!(link.transport, Transport::Tls(_));
     let opened = io.engine.open_stream(&spec, is_secure, &mut streams.names);
     let request = match spec.body {
@@ -55,9 +54,8 @@ pub(super) fn add<N: Net>(
         _ => Sending::Body,
     };
     call.put_head_back(spec);
-    // Its bytes are told from those of other streams by their place.
+    // Bytes of different streams are distinguished by their offsets.
     io.engine.transmit(&mut io.out);
-    let end = streams.taken_bytes + io.out.len();
     call.record(|facts| {
         facts.reused = reused;
         facts.connected_ms = connected_ms;
@@ -68,15 +66,15 @@ pub(super) fn add<N: Net>(
                 owner: streams.owner,
                 stream: id,
             });
-            call.record(|facts| facts.sent_bytes += end - begin);
             streams.woken.push(id);
             streams.open.push(Stream {
                 id,
                 call,
                 timeouts,
                 request,
-                begin,
-                end,
+                end: 0,
+                sent_bytes: 0,
+                has_head: false,
                 rest: None,
                 is_held: false,
                 read_ms: now_ms,
@@ -84,13 +82,12 @@ pub(super) fn add<N: Net>(
                 unconsumed: 0,
                 reused,
             });
+            streams.record_queued(streams.open.len() - 1, io, before);
         }
-        Err(why) => call.deliver(UpstreamEvent::Failed(UpstreamError {
-            failure: Failure::Unsendable(why),
-            sent_bytes: 0,
-            reused,
-            untouched: true,
-        })),
+        Err(why) => {
+            let error = UpstreamError::unsent(Failure::Unsendable(why), reused);
+            call.deliver(UpstreamEvent::Failed(error));
+        }
     }
 }
 
@@ -197,10 +194,13 @@ impl Streams {
         let stream = &mut self.open[at];
         stream.read_ms = now_ms;
         match &event {
-            UpstreamEvent::Head(_, bytes) => stream.call.record(|facts| {
-                facts.head_ms = Some(now_ms);
-                facts.received_bytes += bytes;
-            }),
+            UpstreamEvent::Head(_, bytes) => {
+                stream.has_head = true;
+                stream.call.record(|facts| {
+                    facts.head_ms = Some(now_ms);
+                    facts.received_bytes += bytes;
+                });
+            }
             UpstreamEvent::Data(chunk) => {
                 stream.unconsumed += chunk.len();
                 let bytes = chunk.len();
@@ -230,28 +230,51 @@ impl Streams {
             return;
         };
         let stream = self.open.remove(at);
-        stream.fail(
-            io,
-            failure,
-            refused || self.taken_bytes <= stream.begin,
-            now_ms,
-        );
+        stream.fail(io, failure, refused, now_ms);
+    }
+
+    /// Records that a stream has queued the bytes behind the first `before` of the output queue.
+    pub(super) fn record_queued(&mut self, at: usize, io: &Io, before: u64) {
+        let bytes = io.out.len() - before;
+        let stream = &mut self.open[at];
+        stream.end = self.taken_bytes + io.out.len();
+        self.unsent.push_back(UnsentBytes {
+            stream: stream.id,
+            bytes,
+            end: stream.end,
+        });
+    }
+
+    /// Records that the socket took bytes, for each stream its own.
+    fn record_sent(&mut self, bytes: u64) {
+        self.taken_bytes += bytes;
+        while let Some(unsent) = self.unsent.front_mut() {
+            let begin = unsent.end - unsent.bytes;
+            let taken = self.taken_bytes.saturating_sub(begin).min(unsent.bytes);
+            unsent.bytes -= taken;
+            let (id, is_rest) = (unsent.stream, unsent.bytes > 0);
+            if let Some(at) = self.find(id) {
+                let stream = &mut self.open[at];
+                stream.sent_bytes += taken;
+                stream.call.record(|facts| facts.sent_bytes += taken);
+            }
+            if is_rest {
+                return;
+            }
+            self.unsent.pop_front();
+        }
     }
 }
 
 impl Stream {
     /// Reports to the exchange that its request has failed.
-    fn fail(&self, io: &Io, failure: Failure, untouched: bool, now_ms: u64) {
-        let sent_bytes = match untouched {
-            true => 0,
-            false => self.end - self.begin,
-        };
+    fn fail(&self, io: &Io, failure: Failure, refused: bool, now_ms: u64) {
         end(&self.call, now_ms);
         self.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure,
-            sent_bytes,
+            sent_bytes: if refused { 0 } else { self.sent_bytes },
             reused: io.reused || self.reused,
-            untouched,
+            untouched: refused || self.sent_bytes == 0,
         }));
     }
 }
@@ -281,8 +304,10 @@ fn serve<N: Net>(io: &mut Io, streams: &mut Streams, id: u32, sh: &mut Shared<N>
         if taken > 0 {
             io.engine.consumed(id, taken);
         }
-        // The exchange may have paused: the server's time begins anew.
-        stream.read_ms = sh.clock.mono_ms;
+        if !stream.call.has_body() {
+            // The exchange may have paused: the server's time begins anew.
+            stream.read_ms = sh.clock.mono_ms;
+        }
     }
     feed(io, streams, at, sh);
 }
@@ -295,7 +320,7 @@ fn write<N: Net>(
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     let mut fed = false;
-    // From the end, since one that fails is taken out.
+    // Backwards, since a failed stream is removed.
     for at in (0..streams.open.len()).rev() {
         let stream = &streams.open[at];
         if stream.request == Sending::Body || stream.is_held {
@@ -306,7 +331,7 @@ fn write<N: Net>(
     }
     match link::flush(link, io, sh, false)? {
         Flushed::Broken => return Ok(true),
-        Flushed::Bytes(bytes) => streams.taken_bytes += bytes,
+        Flushed::Bytes(bytes) => streams.record_sent(bytes),
     }
     let now_ms = sh.clock.mono_ms;
     for stream in &mut streams.open {
@@ -322,11 +347,11 @@ fn write<N: Net>(
     Ok(link.flags.writable && (fed || !io.out.is_empty()))
 }
 
-/// Notes how many more requests the connection takes.
+/// Lets other attempts see how many more requests the connection takes, if that number has changed.
 pub(super) fn announce<N: Net>(
     link: &Link<N::Socket>,
     io: &Io,
-    streams: &Streams,
+    streams: &mut Streams,
     sh: &mut Shared<N>,
 ) {
     let Some(pool) = &io.pool else {
@@ -344,8 +369,10 @@ pub(super) fn announce<N: Net>(
         .room()
         .min(streams_max)
         .min(usize::try_from(left).unwrap_or(usize::MAX));
-    let key = Key::from_token(streams.owner);
-    sh.attempts.available.set(pool.id, &io.addr, key, left);
+    if streams.announced.replace(left) != Some(left) {
+        let key = Key::from_token(streams.owner);
+        sh.attempts.available.set(pool.id, &io.addr, key, left);
+    }
 }
 
 /// No request is added any more.
@@ -358,36 +385,12 @@ pub(super) fn leave<N: Net>(io: &Io, streams: &Streams, sh: &mut Shared<N>) {
 
 /// Fails all streams.
 pub(super) fn fail_all(io: &Io, streams: &mut Streams, failure: &Failure, now_ms: u64) {
-    let taken_bytes = streams.taken_bytes;
     for stream in streams.open.drain(..) {
-        stream.fail(io, failure.clone(), taken_bytes <= stream.begin, now_ms);
+        stream.fail(io, failure.clone(), false, now_ms);
     }
 }
 
-/// Puts a connection without streams into its pool, with its engine.
-pub(super) fn park<S>(
-    c: &mut ServerConn<S>,
-    mut active: Box<ActiveConn>,
-    now_ms: u64,
-) -> Disposition {
-    let Some(pool) = active.io.pool else {
-        return Disposition::Close;
-    };
-    let until_ms = now_ms.saturating_add(pool.timeout_ms);
-    let addr = active.io.addr.clone();
-    active.io.out = OutputQueue::default();
-    c.state = State::Idle {
-        pool: pool.id,
-        until_ms,
-        kept: Some(active),
-    };
-    Disposition::Park {
-        place: PoolPlace { pool, addr },
-        deadline_ms: until_ms,
-    }
-}
-
-/// Makes an idle connection one in use, for requests of a route.
+/// Prepares a kept connection for requests of a route.
 pub(super) fn resume(mut active: Box<ActiveConn>, route: &Route) -> Box<ActiveConn> {
     active.io.pool = route.pool;
     active.io.timeouts = route.timeouts;
@@ -410,13 +413,16 @@ pub(super) fn deadline<S>(link: &Link<S>, io: &Io, streams: &Streams) -> u64 {
 impl Stream {
     /// When its own time is over.
     fn deadline(&self) -> u64 {
-        if self.is_held {
-            return self.wrote_ms.saturating_add(self.timeouts.send_ms);
-        }
-        match self.request == Sending::Sent && self.call.window() > 0 {
-            true => self.read_ms.saturating_add(self.timeouts.read_ms),
+        let mut deadline_ms = match self.is_held {
+            true => self.wrote_ms.saturating_add(self.timeouts.send_ms),
             false => u64::MAX,
+        };
+        // A response that has begun is awaited even while the body of the request is sent.
+        let awaits = self.request == Sending::Sent || self.has_head;
+        if awaits && self.call.window() > 0 {
+            deadline_ms = deadline_ms.min(self.read_ms.saturating_add(self.timeouts.read_ms));
         }
+        deadline_ms
     }
 }
 
@@ -446,5 +452,7 @@ pub(super) fn expire<S>(
     Ok(!late.is_empty())
 }
 
-/// Maximum number of streams on one connection.
+/// Maximum number of streams on one connection. Before the SETTINGS of the server the engine opens up to 100: RFC 9113
+/// section 6.5.2 sets no initial limit and recommends no limit below 100. A server with a lower limit refuses the excess
+/// streams, and each of those requests may be sent again.
 const STREAMS_MAX: usize = 128;

@@ -120,7 +120,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     let now_ms = sh.clock.mono_ms;
     begin_waiting(&mut active, now_ms);
     let ActiveConn { io, requests } = &mut *active;
-    // The server may have said something with its last message.
+    // Plaintext may have come with the server's last message.
     let buffer = &mut sh.attempts.buffer;
     let taken = match requests {
         Requests::One(one) if !buffer.is_empty() => one::take_input(io, one, buffer, now_ms),
@@ -156,7 +156,7 @@ fn receive_handshake<N: Net>(
     link.flags.readable = read == sh.scratch.len() || link.flags.hung_up;
     let opened = tls.open(&mut sh.scratch[..read], &mut sh.attempts.buffer);
     if let Err(fault) = opened {
-        // The alert tells the server why; nobody waits for it.
+        // The alert reports the reason to the server, and no answer is awaited.
         let _ = flush_handshake(link, io, sh);
         return Err(Ending::Failed(of_tls(&fault)));
     }
@@ -175,7 +175,8 @@ fn flush_handshake<N: Net>(
     flushed.map(|flushed| matches!(flushed, link::Flushed::Broken))
 }
 
-/// The exchange has given its attempt up: if little of the response is left, that is dropped and the connection kept.
+/// The exchange has abandoned its attempt. If little of the response is left, the rest is dropped and the connection
+/// kept.
 fn give_up<S>(c: &mut ServerConn<S>, now_ms: u64) -> Result<bool, Ending> {
     let State::Open(active) = &c.state else {
         return Err(Ending::GivenUp);

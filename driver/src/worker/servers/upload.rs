@@ -34,21 +34,19 @@ pub(super) fn feed<N: Net>(io: &mut Io, streams: &mut Streams, at: usize, sh: &m
     }
     io.engine.transmit(&mut io.out);
     stream.is_held = io.engine.pending_bytes(stream.id) > 0;
-    let bytes = io.out.len() - before;
-    if bytes > 0 {
-        stream.end = streams.taken_bytes + io.out.len();
+    let id = stream.id;
+    if io.out.len() > before {
         stream.wrote_ms = sh.clock.mono_ms;
-        stream.call.record(|facts| facts.sent_bytes += bytes);
+        streams.record_queued(at, io, before);
     }
     if let Some(failure) = failed {
-        let id = stream.id;
         io.engine.cancel(id);
         io.engine.transmit(&mut io.out);
         streams.fail(io, id, failure, false, sh.clock.mono_ms);
     }
 }
 
-/// Sends a piece of a body; of a file, one read.
+/// Sends a piece of a body; of a file range, one read.
 fn send_piece<N: Net>(
     io: &mut Io,
     stream: &mut Stream,

@@ -35,7 +35,7 @@ pub(crate) enum Engine {
 /// Reason of a stream's reset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It was not begun; the client may ask elsewhere.
+    /// It was not begun; the client may retry elsewhere.
     Refused,
     /// The response cannot be sent, or not to its end.
     Internal,
@@ -130,7 +130,7 @@ impl Engine {
         }
     }
 
-    /// Whether a response to this request may push others; SPDY's is never asked to.
+    /// Whether a response to this request may push others; never with SPDY.
     #[inline]
     pub(crate) fn may_push(&self, stream: u32) -> bool {
         match self {
@@ -173,7 +173,7 @@ impl Engine {
         with_engine!(self, engine => engine.reset(stream, code));
     }
 
-    /// Resets a stream behind the bytes given to it; false if no body is being sent on it.
+    /// Resets a stream behind its queued bytes; false if no body is being sent on it.
     pub(crate) fn break_off(&mut self, stream: u32, reason: Reason) -> bool {
         let code = self.code(reason);
         with_engine!(self, engine => engine.break_off(stream, code))
@@ -222,7 +222,7 @@ forward! {
     consumed(stream: u32, bytes: u64);
     /// Lets the whole body of a request come without waiting for windows.
     want_whole_body(stream: u32);
-    /// Lets the body come by pieces, of which this many bytes may be on their way unused.
+    /// Lets the body come in pieces; this many bytes may be on their way unused.
     want_body(stream: u32, bytes: u32);
     stall(stream: u32);
     resume(stream: u32);

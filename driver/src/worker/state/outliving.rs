@@ -19,22 +19,22 @@ impl Outliving {
         self.0.is_empty()
     }
 
-    /// Whether no further exchange may be added to those of this connection.
+    /// Whether this connection may have no further outliving exchange.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= OUTLIVING_MAX
     }
 
-    /// When the first of them goes on by itself, monotonic milliseconds.
+    /// When the first of them continues without a wake, monotonic milliseconds.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         self.0.iter().filter_map(|x| x.due_ms()).min()
     }
 
-    /// Whether one of them began before this configuration.
+    /// Whether one of the exchanges began before this configuration.
     pub(crate) fn is_older_than(&self, number: u64) -> bool {
         self.0.iter().any(|x| x.route.http.number < number)
     }
 
-    /// Adds an exchange of which `sent_bytes` of the response were sent.
+    /// Adds an exchange, with the number of response bytes sent.
     pub(crate) fn add(&mut self, mut x: Box<Exchange>, sent_bytes: u64) {
         x.response.bytes_sent = sent_bytes;
         x.body.unsent_bytes = 0;
@@ -42,7 +42,7 @@ impl Outliving {
     }
 }
 
-/// Whether an exchange goes on without its client.
+/// Whether an exchange continues without its client.
 pub(crate) fn outlives_client(x: &Exchange) -> bool {
     let in_progress = x.is_waiting() || x.body.on_arrival.is_some();
     x.progress.ignore_abort && in_progress && !x.lacks_body()

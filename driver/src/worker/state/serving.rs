@@ -49,7 +49,7 @@ pub(crate) enum H1Input {
 pub(crate) struct MuxState {
     pub(crate) exchanges: Exchanges,
     pub(crate) engine: Engine,
-    /// Exchanges that go on after a reset of their stream.
+    /// Exchanges that continue after a reset of their stream.
     pub(crate) outliving: Outliving,
     /// An active exchange is to get no response.
     pub(crate) any_aborted: bool,
@@ -58,7 +58,7 @@ pub(crate) struct MuxState {
     /// The stream with an incomplete header block, and since when; for [`NO_STREAM`], the time of its last part.
     pub(crate) block_since: Option<(u32, u64)>,
     /// When to look for streams with closed windows.
-    pub(crate) look_at_ms: u64,
+    pub(crate) send_check_ms: u64,
     /// Since when the client knows that the connection ends.
     pub(crate) announced_ms: Option<u64>,
     /// Timeouts of the protocol, if they differ from those of HTTP/1.
@@ -90,7 +90,7 @@ pub(crate) struct Exchanges {
 pub(crate) struct ActiveExchange {
     pub(crate) exchange: Box<Exchange>,
     pub(crate) stream: u32,
-    /// Bytes of the response that an engine of streams was given.
+    /// Bytes of the response passed to an engine with streams.
     pub(crate) bytes: u64,
     /// Position of the response in the output queue; `u64::MAX` if unknown.
     pub(crate) start: u64,
@@ -140,8 +140,8 @@ impl Protocol {
         }
     }
 
-    /// When an active exchange goes on by itself: its wait is over, or more of its body may be there. One of HTTP/1 does
-    /// not while responses before it are flushed, since its client may not send on before it has them.
+    /// When an active exchange continues without a wake: its wait is over, or more of its body may be there. One of
+    /// HTTP/1 does not while earlier responses are flushed, since its client may send more only after it has them.
     pub(crate) fn due_ms(&self) -> Option<u64> {
         let (exchanges, outliving_ms) = match self {
             Self::H1(h1) if !h1.exchanges.flushing.is_empty() => return None,
@@ -219,7 +219,7 @@ impl MuxState {
             any_aborted: false,
             idle_since_ms: Some(now_ms),
             block_since: None,
-            look_at_ms: u64::MAX,
+            send_check_ms: u64::MAX,
             announced_ms: None,
             timeouts,
         }

@@ -1,4 +1,4 @@
-//! Accepting connections, and what happens when there are too many.
+//! Accepting connections, and the handling of too many.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -23,8 +23,8 @@ impl Thread {
         self.accept_most(port, most);
     }
 
-    /// Stops polling the listeners, and accepts what waits there. A connection wakes one poller alone, and if that was this
-    /// thread's, no other thread that shares the socket learns of it before the next one comes.
+    /// Stops polling the listeners, and accepts the waiting connections. A connection wakes one poller alone. If that
+    /// was this thread's, another thread with the same socket learns of it only with the next connection.
     pub(super) fn accept_last(&mut self) {
         let accepting = self.accepting;
         self.pause(Accepting::Never);
@@ -38,7 +38,7 @@ impl Thread {
         self.accepting = Accepting::Never;
     }
 
-    /// Accepts waiting connections of a listener that is given up.
+    /// Accepts waiting connections of a listener that is closed.
     pub(super) fn accept_rest(&mut self, port: usize) {
         self.accept_most(port, LAST_ACCEPTS);
     }
@@ -88,7 +88,7 @@ impl Thread {
         self.configure_conn(port, &mut conn);
         conn.set_debug(self.is_debugged(peer));
         accepted(&mut conn, &self.shared);
-        self.tell_accepted(&conn);
+        self.debug_accepted(&conn);
         let clients = &mut self.tables.clients;
         let key = clients.insert(conn);
         let token = clients.token(key);
@@ -115,7 +115,7 @@ impl Thread {
         http.listening_port(local)
     }
 
-    /// Sets what the connection's address expects before the first request.
+    /// Sets the expected begin of a connection: PROXY protocol, TLS, and the protocols of its address.
     fn configure_conn(&self, port: usize, conn: &mut Conn<OwnedFd>) {
         let Some(port) = self.shared.generation.http.ports.get(port) else {
             return;
@@ -148,7 +148,7 @@ impl Thread {
         networks.iter().any(|network| network.has(peer))
     }
 
-    fn tell_accepted(&self, conn: &Conn<OwnedFd>) {
+    fn debug_accepted(&self, conn: &Conn<OwnedFd>) {
         if !errlog::debugging() {
             return;
         }
@@ -160,7 +160,7 @@ impl Thread {
         debug(conn, &self.shared, Topics::EVENT, format_args!("{text}"));
     }
 
-    /// Whether accepting may go on at once after this error.
+    /// Whether accepting may continue at once after this error.
     fn survive(&mut self, error: &io::Error) -> bool {
         match error.raw_os_error() {
             // The client is gone already, or a firewall refused it.
@@ -210,7 +210,7 @@ impl Thread {
 
     pub(super) fn lacks_descriptors(&self) -> bool {
         let short = self.counters.descriptors_short.load(Ordering::Relaxed);
-        // Who quits needs none for the supervisor any more.
+        // A quitting worker needs no descriptors for the supervisor.
         (self.tight || short) && self.quit.is_none()
     }
 
@@ -222,7 +222,7 @@ impl Thread {
             return false;
         }
         let lacks_descriptors = self.lacks_descriptors();
-        // The next one that is accepted shows whether it still is so.
+        // The next accepted connection shows whether descriptors are still short.
         self.tight = false;
         let made = self.make_room();
         let how = if made { ", reusing connections" } else { "" };
@@ -241,7 +241,7 @@ impl Thread {
         made
     }
 
-    /// Says, once a second at most, that there is no room.
+    /// Logs, once a second at most, that there is no room.
     fn log_full(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         let now_ms = self.shared.clock.mono_ms;
         if now_ms >= self.log_full_after_ms {
@@ -279,10 +279,10 @@ const ACCEPTS_A_TURN: usize = 8;
 /// Maximum number of connections accepted at once by `multi_accept`: they take about a millisecond, for which others
 /// wait. Those that remain are accepted in the next turn.
 const MULTI_ACCEPTS_A_TURN: usize = 64;
-/// Connections accepted from one listener that is given up: more than a backlog holds by default (511).
+/// Connections accepted from one listener that is closed: more than a backlog holds by default (511).
 const LAST_ACCEPTS: usize = 1024;
-/// Pause where there is no room, unless a connection ends before: short beside what a client waits for, long beside
-/// looking through all connections.
+/// Pause without room, unless a connection ends before. It is short beside a client's patience, and long beside a
+/// search through all connections.
 const ACCEPT_PAUSE_MS: u64 = 50;
 const EPERM: i32 = 1;
 const ENFILE: i32 = 23;

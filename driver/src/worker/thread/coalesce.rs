@@ -4,10 +4,10 @@
 //! and waking cost more than reading the piece. So it waits until several have come, as network cards do before they
 //! interrupt (interrupt moderation). Peers on the same processors are interrupted less often too, and answer sooner.
 //!
-//! The delay is bounded by [`DELAY_US_MAX`] and by a tenth of the mean time between two events of a connection, which is
-//! `connections in use / events per microsecond` (Little's law): what it adds to a response is small beside the time that
-//! the response takes anyway. There is none where it would not gather [`GATHERED_MIN`] events, so none for fewer than
-//! ten times as many requests in progress, and none behind a turn that had enough events.
+//! The delay is at most [`DELAY_US_MAX`], and at most a tenth of the mean time between two events of a connection. That
+//! time is `connections in use / events per microsecond` (Little's law). So the delay is small beside the time of a
+//! response. There is none if it would gather fewer than [`GATHERED_MIN`] events, so none for fewer than ten times as
+//! many requests in progress, and none after a turn with enough events.
 //!
 //! Connections in use are those to servers: an idle client may be silent for any time, a server in use owes a response.
 //! Absent: the clock and the sleep itself, which are the thread's.
@@ -41,7 +41,7 @@ impl Coalescing {
         }
     }
 
-    /// Takes note of the events of a turn and of the connections to servers that are in use.
+    /// Records the events of a turn and the connections to servers in use.
     #[inline]
     pub(super) fn record(&mut self, now_ms: u64, events: usize, in_use: usize) {
         self.last_events = events as u64;
@@ -70,7 +70,7 @@ fn delay_us(elapsed_us: u64, events: u64, in_use: u64) -> u64 {
     if gathers { delay_us } else { 0 }
 }
 
-/// Longest delay, microseconds: about what network cards are set to.
+/// Longest delay, microseconds: about the setting of network cards.
 const DELAY_US_MAX: u64 = 50;
 /// The delay is at most this part of the mean time between two events of a connection.
 const PART_OF_INTERVAL: u64 = 10;

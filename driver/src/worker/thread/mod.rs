@@ -31,7 +31,7 @@ use super::detached::DetachedExchange;
 use super::event_loop::{Client, EventLoop, Server};
 use super::names;
 use super::net::Sockets;
-use super::readiness::{Readiness, SocketFlags};
+use super::readiness::Readiness;
 use super::shared::Shared;
 use super::slab::Key;
 use super::tables::Tables;
@@ -66,9 +66,9 @@ pub struct Thread {
     tight: bool,
     /// Connections that may be closed to make room.
     candidates: Candidates,
-    /// When they may be looked for again.
+    /// When they may be searched again, monotonic milliseconds.
     search_after_ms: u64,
-    /// When to say again that there is no room.
+    /// When to log again that there is no room, monotonic milliseconds.
     log_full_after_ms: u64,
     coalescing: Coalescing,
     overload: Overload,
@@ -93,8 +93,8 @@ struct Quit {
     deadline_ms: Option<u64>,
 }
 
-/// When the first thread of the process began: all of them count milliseconds from there, because they share what lasts
-/// for some of them (the zones of `limit_req`).
+/// When the first thread of the process began. All threads count milliseconds from there, because some share state with
+/// times (the zones of `limit_req`).
 fn first_start() -> Instant {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     *FIRST.get_or_init(Instant::now)
@@ -164,8 +164,8 @@ impl Thread {
     fn serve(&mut self) {
         loop {
             if std::mem::take(&mut self.shared.timer_set) {
-                // A turn may take long, as for a slow hash of a password. Were the wait counted from its beginning, the
-                // end of the wait would tell how long it took.
+                // A turn may take long, as for a slow password hash. A wait counted from the begin of the turn would
+                // reveal that time by its end.
                 self.tick();
             }
             self.ask_names();
@@ -194,7 +194,7 @@ impl Thread {
         self.shared.set_now(mono_ms, unix_ms);
     }
 
-    /// Lets events come before they are taken, where that is worth it.
+    /// Lets events gather before they are taken, if that is worth it.
     fn gather_events(&self) {
         if let Some(delay) = self.coalescing.delay()
             && self.setup.coalesces_events
@@ -203,20 +203,20 @@ impl Thread {
         }
     }
 
-    /// Takes note of the events that have come, for the delay before the next ones.
+    /// Records the events of this turn, for the delay before the next ones.
     fn record_events(&mut self) {
         let now_ms = self.shared.clock.mono_ms;
         let in_use = self.tables.upstreams_in_use();
         self.coalescing.record(now_ms, self.events.len(), in_use);
     }
 
-    /// Sends what requests have asked of name servers.
+    /// Sends queued questions to name servers.
     fn ask_names(&mut self) {
         let now_ms = self.shared.clock.mono_ms;
         self.shared.dialer.names.transmit(&self.poller, now_ms);
     }
 
-    /// Wakes requests whose names have not been resolved in time.
+    /// Wakes requests after their time limit for a name.
     fn expire_names(&mut self) {
         let now_ms = self.shared.clock.mono_ms;
         self.shared.dialer.names.expire(&self.poller, now_ms);
@@ -267,7 +267,7 @@ impl Thread {
         false
     }
 
-    /// Memory is short: ends what is idle after its first request, and lets go of pools.
+    /// Memory is short: closes connections that are idle after a request, and releases pools.
     fn relieve(&mut self) {
         for key in self.tables.clients.keys() {
             if self
@@ -351,12 +351,7 @@ impl EventLoop for Thread {
                 token if token & LISTENER_BIT != 0 => self.accept((token & !LISTENER_BIT) as usize),
                 token => {
                     let key = Key::from_token(token);
-                    let ready = Readiness::of_socket(SocketFlags {
-                        readable: ready.readable,
-                        writable: ready.writable,
-                        hung_up: ready.closed,
-                        eof: ready.eof,
-                    });
+                    let ready = Readiness::of_socket(ready);
                     match TokenKind::of(token) {
                         Some(TokenKind::Upstream) => self.read::<Server<Self>>(key, ready),
                         _ => self.read::<Client<Self>>(key, ready),
@@ -390,12 +385,7 @@ impl EventLoop for Thread {
     }
 
     fn register_upstream(&mut self, key: Key) -> io::Result<()> {
-        let upstreams = &mut self.tables.upstreams;
-        let token = upstreams.token(key);
-        let Some(conn) = upstreams.get_mut(key) else {
-            return Ok(());
-        };
-        self.poller.add(conn.socket(), token, Interest::Connection)
+        self.tables.register_upstream(&self.poller, key)
     }
 }
 

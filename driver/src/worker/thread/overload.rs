@@ -4,9 +4,9 @@
 //! go elsewhere. A request that is passed on to this server itself may wait for a place of its own. Then connections wait for
 //! [`OWN_PATIENCE_MS`] alone, and the request fails as if its server had closed the connection.
 //!
-//! The kernel does not tell for how long a connection has waited. But a listener's queue is taken in its order, so a note of
-//! its length and of the connections taken until then tells later how many of these still wait. If threads share a listener,
-//! the others take from its queue too, so all that the process has accepted counts as taken.
+//! The kernel does not expose the wait of a connection. But a listener's queue is served in order. So a sample of its
+//! length and of the connections taken until then shows later how many of these still wait. If threads share a
+//! listener, the others take from its queue too, so all connections accepted by the process count as taken.
 //!
 //! Absent: anything to do while there are places. Source: nginx documentation, `worker_connections`; tcp(7).
 
@@ -18,7 +18,7 @@ use server_http::stats;
 use sys::socket;
 use sys::tcp_info::tcp_info;
 
-use super::waiting::NOTE_MS;
+use super::waiting::SAMPLE_MS;
 use super::{Ordering, Thread};
 
 impl Thread {
@@ -30,8 +30,8 @@ impl Thread {
         };
         let now_ms = self.shared.clock.mono_ms;
         let taken = self.taken(port);
-        if now_ms >= self.overload.look_ms {
-            self.overload.look_ms = now_ms + NOTE_MS;
+        if now_ms >= self.overload.check_ms {
+            self.overload.check_ms = now_ms + SAMPLE_MS;
             self.overload.waits_for_itself = self.may_wait_for_itself();
         }
         let patience_ms = match self.overload.waits_for_itself {
@@ -63,8 +63,8 @@ impl Thread {
             meters::event(Event::Refused);
         }
         let now_ms = self.shared.clock.mono_ms;
-        if refused > 0 && now_ms >= self.overload.told_ms {
-            self.overload.told_ms = now_ms + 1000;
+        if refused > 0 && now_ms >= self.overload.log_after_ms {
+            self.overload.log_after_ms = now_ms + 1000;
             let short = match self.lacks_descriptors() {
                 true => "open files".to_owned(),
                 false => format!("{} worker_connections", self.setup.worker_connections),
@@ -94,7 +94,7 @@ impl Thread {
     fn may_wait_for_itself(&mut self) -> bool {
         let http = &self.shared.generation.http;
         let upstreams = &mut self.tables.upstreams;
-        upstreams.keys().into_iter().take(LOOKED_AT).any(|key| {
+        upstreams.keys().into_iter().take(SEARCHED_MAX).any(|key| {
             let Some(conn) = upstreams.get_mut(key) else {
                 return false;
             };
@@ -109,7 +109,8 @@ impl Thread {
     }
 }
 
-/// The number of connections that wait at a listener. Of a UNIX-domain socket the kernel does not tell it.
+/// The number of connections that wait at a listener. The kernel does not expose it for a UNIX-domain socket: if one waits,
+/// [`REFUSED_MAX`] is returned.
 fn waiting(listener: &OwnedFd) -> u64 {
     let queued = tcp_info(listener.as_raw_fd()).and_then(|info| info.accept_queue());
     let is_waiting = || socket::is_waiting(listener.as_fd());
@@ -126,5 +127,5 @@ const PATIENCE_MS: u64 = 500;
 const OWN_PATIENCE_MS: u64 = 50;
 /// Most connections that are refused in a turn: others have their turn too.
 const REFUSED_MAX: u64 = 256;
-/// Connections to servers that are looked at for one to this server.
-const LOOKED_AT: usize = 64;
+/// Maximum number of connections to servers searched for one to this server.
+const SEARCHED_MAX: usize = 64;

@@ -16,7 +16,7 @@ use crate::worker::thread_commands::{Setup, Unused};
 #[derive(Default)]
 pub(super) struct Deferred {
     changes: Changes<Box<Setup>>,
-    /// Logs whose buffers are to be written out, and the sender to drop then.
+    /// Logs to flush, and the sender to drop after that.
     flushes: Vec<(Logs, Option<Sender<()>>)>,
     /// Ports of listeners to leave, each with the time, monotonic milliseconds, in the order of these.
     leaving: VecDeque<(usize, u64)>,
@@ -58,7 +58,7 @@ impl Thread {
             .push((logs, done));
     }
 
-    /// Does a piece of what is to be done besides serving.
+    /// Does a piece of the deferred work besides serving.
     #[cold]
     pub(super) fn do_deferred(&mut self) {
         self.reload_some(STEPS_A_TURN);
@@ -181,7 +181,7 @@ impl Reloads for Thread {
         self.flush_logs(None);
         self.shared.files.configure(setup.file_limits);
         let old = self.shared.configure(next);
-        // The box goes back with what it held: the memory is the main thread's.
+        // The box goes back with the old setup: the memory is the main thread's.
         std::mem::swap(&mut self.setup, &mut setup);
         self.shared.dialer.names.set_log(self.setup.log.clone());
         let timeout_ms = setup.shutdown_timeout_ms;

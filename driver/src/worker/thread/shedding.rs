@@ -1,12 +1,11 @@
 //! Making room for a connection when there are as many as there may be.
 //!
 //! Idle connections to servers go first, since no request waits for them. Then go connections without a request, so
-//! that none can keep others out by being silent: kept-alive connections, idle for longest; then those whose first
-//! request is not whole, the oldest. A connection that has a whole request in progress is never closed. Looking for
-//! clients reads the whole table, so an eighth of what is found is kept for the next times: each is looked at again
-//! before it goes, and whatever else may go by then is younger. Where little is found, as when all are busy, it is not
-//! looked for again at once, so that the cost of a connection does not grow with their number when there is no room for
-//! it.
+//! that silent clients cannot block others: kept-alive connections, idle for longest; then those without a whole first
+//! request, the oldest. A connection with a whole request in progress is never closed. The search reads the whole
+//! table, so an eighth of the found connections is kept for later; each is checked again before it is closed, and all
+//! others are younger. If few are found, as when all are busy, the next search waits, so that the cost of a connection
+//! does not grow with their number.
 //!
 //! Absent: an order that is kept up to date, which would cost every request something.
 
@@ -45,7 +44,7 @@ impl Thread {
             if self.tables.clients.ready.contains(&key) || !self.has_priority(key, priority) {
                 continue;
             }
-            // A request may be here whose event has not been taken yet.
+            // A request may be in the socket with its event not taken yet.
             self.read::<Client<Self>>(key, Readiness::of_socket(SocketFlags::READABLE));
             let noted = &mut self.tables.clients.ready;
             if noted.pop_if(|last| *last == key).is_some() {
@@ -88,19 +87,19 @@ impl Thread {
     }
 }
 
-/// When idle connections are searched again, after a search through `looked_at` connections has found `found`.
-fn next_search_ms(now_ms: u64, looked_at: usize, found: usize) -> u64 {
-    if looked_at <= found * LOOKED_AT_A_CANDIDATE {
+/// When idle connections are searched again, after a search through `searched` connections has found `found`.
+fn next_search_ms(now_ms: u64, searched: usize, found: usize) -> u64 {
+    if searched <= found * SEARCHED_PER_CANDIDATE {
         return now_ms;
     }
-    now_ms + looked_at as u64 / LOOKED_AT_A_MS
+    now_ms + searched as u64 / SEARCHED_PER_MS
 }
 
-/// A search that looks at no more connections than this for each that it finds may be repeated at once.
-const LOOKED_AT_A_CANDIDATE: usize = 512;
-/// Any other waits so long that this many connections are looked at in a millisecond, which takes some 10 us.
-const LOOKED_AT_A_MS: u64 = 1000;
-/// Of how many connections that may go one is kept in mind.
+/// A search that reads at most this many connections for each candidate may be repeated at once.
+const SEARCHED_PER_CANDIDATE: usize = 512;
+/// Otherwise the next search waits a millisecond for each of this many connections read, which takes some 10 us.
+const SEARCHED_PER_MS: u64 = 1000;
+/// One in this many of the found candidates is kept.
 const SHARE: usize = 8;
 /// Minimum number of candidates that are kept.
 const BATCH_MIN: usize = 32;
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_search_that_finds_little_is_not_repeated_at_once() {
-        for (looked_at, found, wait_ms) in [
+        for (searched, found, wait_ms) in [
             (0, 0, 0),
             (1, 0, 0),
             (999, 0, 0),
@@ -120,8 +119,8 @@ mod tests {
             (18_000, 35, 18),
             (18_000, 36, 0),
         ] {
-            let next = next_search_ms(5, looked_at, found);
-            assert_eq!(next, 5 + wait_ms, "{found} of {looked_at}");
+            let next = next_search_ms(5, searched, found);
+            assert_eq!(next, 5 + wait_ms, "{found} of {searched}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Notes about connections that wait at listeners: how many of them have waited for how long.
+//! Samples of the queues at listeners: how many connections have waited for how long.
 //!
 //! Absent: listeners and the clock, which are the thread's.
 
@@ -9,12 +9,12 @@ use std::collections::{HashMap, VecDeque};
 pub(super) struct Overload {
     /// Those at listeners, by port.
     pub(super) queues: HashMap<usize, Queue>,
-    /// When to say again that connections were refused, monotonic milliseconds.
-    pub(super) told_ms: u64,
+    /// When to log again that connections were refused, monotonic milliseconds.
+    pub(super) log_after_ms: u64,
     /// Whether a request may wait for a place that it holds itself.
     pub(super) waits_for_itself: bool,
     /// When to look for such a request again, monotonic milliseconds.
-    pub(super) look_ms: u64,
+    pub(super) check_ms: u64,
 }
 
 impl Overload {
@@ -24,30 +24,30 @@ impl Overload {
     }
 }
 
-/// Connections that wait at one listener, oldest note first.
+/// Samples of the queue of one listener, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Queue(VecDeque<Note>);
+pub(super) struct Queue(VecDeque<QueueSample>);
 
-/// The queue of a listener at one time.
+/// The length of a listener's queue at one time.
 #[derive(Clone, Copy, Debug)]
-struct Note {
+struct QueueSample {
     /// Monotonic milliseconds.
     at_ms: u64,
-    /// Number of connections that had been taken from the queue when the last one of it came is taken.
+    /// Number of connections taken by the time that the last waiting one is taken.
     until: u64,
 }
 
 impl Queue {
-    /// Notes that `waiting` connections are behind the `taken` ones.
+    /// Records that `waiting` connections are behind the `taken` ones.
     pub(super) fn record(&mut self, now_ms: u64, taken: u64, waiting: u64) {
         let last = self.0.back();
         if last.is_some_and(|last| now_ms.saturating_sub(last.at_ms) > GAP_MS) {
-            // It was empty meanwhile, or nobody looked.
+            // It may have been empty since the last sample.
             self.0.clear();
         }
         let last = self.0.back();
-        if last.is_none_or(|last| now_ms >= last.at_ms + NOTE_MS) {
-            self.0.push_back(Note {
+        if last.is_none_or(|last| now_ms >= last.at_ms + SAMPLE_MS) {
+            self.0.push_back(QueueSample {
                 at_ms: now_ms,
                 until: taken + waiting,
             });
@@ -57,17 +57,17 @@ impl Queue {
     /// The number of connections that have waited for at least `patience_ms`.
     pub(super) fn due(&mut self, now_ms: u64, taken: u64, patience_ms: u64) -> u64 {
         let mut due = 0;
-        let is_old = |note: &mut Note| now_ms.saturating_sub(note.at_ms) >= patience_ms;
-        while let Some(note) = self.0.pop_front_if(is_old) {
-            due = due.max(note.until.saturating_sub(taken));
+        let is_old = |sample: &mut QueueSample| now_ms.saturating_sub(sample.at_ms) >= patience_ms;
+        while let Some(sample) = self.0.pop_front_if(is_old) {
+            due = due.max(sample.until.saturating_sub(taken));
         }
         due
     }
 }
 
-/// Time between two notes, milliseconds.
-pub(super) const NOTE_MS: u64 = 20;
-/// Time without a note after which a queue is taken to have been empty, milliseconds: more than two pauses of accepting.
+/// Time between two samples, milliseconds.
+pub(super) const SAMPLE_MS: u64 = 20;
+/// Time without a sample after which a queue counts as empty, milliseconds: more than two pauses of accepting.
 const GAP_MS: u64 = 200;
 
 #[cfg(test)]
@@ -107,9 +107,9 @@ mod tests {
         queue.record(2 * GAP_MS + 1, 0, 5);
         assert_eq!(queue.0.len(), 1);
         // And there is one in a while.
-        queue.record(2 * GAP_MS + NOTE_MS, 0, 5);
+        queue.record(2 * GAP_MS + SAMPLE_MS, 0, 5);
         assert_eq!(queue.0.len(), 1);
-        queue.record(2 * GAP_MS + 1 + NOTE_MS, 0, 5);
+        queue.record(2 * GAP_MS + 1 + SAMPLE_MS, 0, 5);
         assert_eq!(queue.0.len(), 2);
     }
 }

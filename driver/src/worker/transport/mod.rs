@@ -11,4 +11,6 @@
 mod stream;
 
 pub use stream::TlsBuffers;
-pub(crate) use stream::{KEEP_BYTES, RECORD_BYTES, TlsStream, collect, encrypt, seal, send};
+pub(crate) use stream::{
+    KEEP_BYTES, RECORD_BYTES, Session, TlsStream, collect, encrypt, seal, send,
+};

@@ -1,7 +1,7 @@
 //! TLS of a connection in either role: received records are decrypted, plaintext of the protocol above is encrypted.
 //!
 //! The output of a turn leaves in one write: the flight of a handshake and the records behind it. Records begin small,
-//! so that the peer can read the first of them before all of a message is here, and grow while the peer keeps reading.
+//! so that the peer can read the first before a whole message arrives, and grow while the peer keeps reading.
 
 use std::io;
 
@@ -31,7 +31,7 @@ pub(crate) trait Session {
     /// Takes received bytes; plaintext goes to `sink`, in order.
     ///
     /// # Errors
-    /// The connection cannot go on; an alert may wait in [`Self::take_output`].
+    /// The connection has failed; an alert may wait in [`Self::take_output`].
     fn receive(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault>;
 
     /// Encrypts plaintext at the end of `out`.
@@ -56,7 +56,7 @@ pub(crate) trait Session {
 /// Memory for encryption and decryption, one of a thread.
 #[derive(Default)]
 pub struct TlsBuffers {
-    /// Plaintext of some records, if its pieces are not in one place.
+    /// Plaintext of some records, if its pieces are not contiguous.
     pub(crate) plain: Scratch,
     /// Records that are ready to be sent.
     pub(crate) records: Scratch,
@@ -65,7 +65,7 @@ pub struct TlsBuffers {
 }
 
 macro_rules! session {
-    ($kind:ty, $encrypt:expr) => {
+    ($kind:ty) => {
         impl Session for $kind {
             fn receive(
                 &mut self,
@@ -76,8 +76,7 @@ macro_rules! session {
             }
 
             fn encrypt(&mut self, plain: &[u8], out: &mut Scratch) -> Result<(), Fault> {
-                #[allow(clippy::redundant_closure_call, reason = "one for each role")]
-                $encrypt(self, plain, out)
+                self.encrypt(plain, RECORD_BYTES, out)
             }
 
             fn take_output(&mut self) -> Vec<u8> {
@@ -99,16 +98,11 @@ macro_rules! session {
     };
 }
 
-session!(Conn, |conn: &mut Conn, plain, out| conn.encrypt(
-    plain,
-    RECORD_BYTES,
-    out
-));
-session!(ClientConn, |conn: &mut ClientConn, plain, out| conn
-    .encrypt(plain, out));
+session!(Conn);
+session!(ClientConn);
 
 impl<S: Session> TlsStream<S> {
-    /// A connection whose first bytes are those of a handshake.
+    /// A connection before its handshake.
     pub(crate) fn new(session: S) -> Self {
         Self {
             session,
@@ -144,7 +138,7 @@ impl<S: Session> TlsStream<S> {
         self.unsent.capacity() + self.session.memory_bytes()
     }
 
-    /// Whether there are bytes for the socket besides those of the protocol above.
+    /// Whether there are bytes for the socket besides the output of the protocol above.
     pub(crate) fn has_output(&self) -> bool {
         !self.unsent.is_empty() || self.session.has_output()
     }
@@ -279,7 +273,7 @@ pub(crate) fn encrypt<S: Session>(
     Ok(plain.len() as u64)
 }
 
-/// Takes up to `most` bytes from the front of `out`; files are read, up to what is missing.
+/// Takes up to `most` bytes from the front of `out`; files are read up to the first missing byte.
 pub(crate) fn collect<N: Net>(
     out: &mut OutputQueue,
     net: &mut N,

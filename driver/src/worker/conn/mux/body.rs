@@ -67,7 +67,7 @@ pub(super) fn fault<N: Net>(
     }
 }
 
-/// Continues an exchange whose wait may be over.
+/// Continues an exchange that may have finished its wait.
 fn resume<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let x = &mut mux.exchanges.active[at].exchange;
     if x.is_body_due() {

@@ -1,4 +1,4 @@
-//! Sending on streams: heads, bodies in the order that the engine asks for, resets.
+//! Sending on streams: heads, bodies in the engine's order, resets.
 
 use engines::mux::SendAction;
 use server_http::debug_http;
@@ -7,7 +7,7 @@ use server_http::reply::REQUEST_TIMEOUT;
 use server_http::request_body::HELD_BYTES;
 
 use super::super::early_responses;
-use super::super::probe::{self, EndedBy, Kept};
+use super::super::probe::{self, EndedBy, ProbeState};
 use super::super::state::{Conn, State};
 use super::super::trace;
 use crate::worker::net::Net;
@@ -15,7 +15,7 @@ use crate::worker::shared::Shared;
 use crate::worker::state::mux_engine::{Engine, Reason};
 use crate::worker::state::serving::{ActiveExchange, MuxState, Protocol, QUEUE_BYTES};
 
-/// Sends the head of an exchange that has one.
+/// Sends the head of a decided response, or interim responses.
 pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
@@ -40,7 +40,8 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
             if probe::is_first_byte_wanted(x)
                 || probe::is_first_response_wanted(mux.exchanges.first_begun, sh)
             {
-                // What the engine has ready goes before the head, so that its position in the queue is known.
+                // Output that the engine has ready goes before the head, so that the head's position in the queue is
+                // known.
                 let out = &mut mux.exchanges.out;
                 let before = out.len();
                 mux.engine.transmit(out);
@@ -56,7 +57,7 @@ pub(crate) fn respond<N: Net>(mux: &mut MuxState, sh: &mut Shared<N>, at: usize)
     }
 }
 
-/// Continues a response whose exchange was notified of an arrival; `waited`: its body had to be waited for.
+/// Continues a response after its exchange was notified of an arrival; `waited` if its body was awaited.
 pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
     let active = &mut mux.exchanges.active[at];
     if active.exchange.drop_unwanted_body() {
@@ -73,14 +74,14 @@ pub(crate) fn arrived(mux: &mut MuxState, at: usize, waited: bool) {
     }
 }
 
-/// Breaks off a response: what came before leaves, then its stream is reset.
+/// Breaks off a response: earlier bytes leave, then its stream is reset.
 pub(super) fn break_off(mux: &mut MuxState, at: usize) {
     let active = &mut mux.exchanges.active[at];
     active.exchange.progress.state = Progress::Aborted;
     mux.engine.break_off(active.stream, Reason::Internal);
 }
 
-/// Moves bodies to the engine as it asks for them, and what it transmits to the queue.
+/// Moves bodies to the engine on its request, and transmitted bytes to the queue.
 pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let State::Serving(Protocol::Mux(mux)) = &mut c.state else {
         return;
@@ -102,12 +103,12 @@ pub(super) fn pump<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     }
     mux.transmit();
     if was_empty && !mux.exchanges.out.is_empty() {
-        // What was not there to be sent was no silence of the client.
+        // Time without output from us is not silence of the client.
         c.last_progress_ms = sh.clock.mono_ms;
     }
 }
 
-/// Queues GOAWAY, and before it whatever the engine has ready.
+/// Queues all output that the engine has ready, then GOAWAY.
 pub(crate) fn queue_goaway(mux: &mut MuxState) {
     while let SendAction::Sent { stream, bytes } = mux.engine.advance(0, 0) {
         mux.transmit();
@@ -118,7 +119,7 @@ pub(crate) fn queue_goaway(mux: &mut MuxState) {
 }
 
 /// Resets the streams of exchanges that are to get no response.
-fn reset_aborted<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>) {
+fn reset_aborted<N: Net>(mux: &mut MuxState, probe_state: &mut ProbeState, sh: &mut Shared<N>) {
     let is_aborted = |active: &ActiveExchange| {
         active.exchange.progress.state == Progress::Aborted && !active.exchange.progress.header_sent
     };
@@ -127,7 +128,7 @@ fn reset_aborted<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>
             REQUEST_TIMEOUT => Reason::TimedOut,
             _ => Reason::Internal,
         };
-        reset(mux, kept, sh, at, reason);
+        reset(mux, probe_state, sh, at, reason);
     }
 }
 
@@ -171,7 +172,8 @@ fn flush(mux: &mut MuxState, stream: u32, bytes: u64) {
     mux.exchanges.flush(active.exchange, active.start, bytes);
 }
 
-/// Lets the client send on, as far as an exchange has asked for its body. Of one that is passed on no more comes than is taken.
+/// Lets the client send more of a body that an exchange awaits. For a body that is passed on, the window grows only by
+/// the bytes taken.
 pub(super) fn ask(mux: &mut MuxState, at: usize) {
     let active = &mut mux.exchanges.active[at];
     let (x, stream) = (&mut active.exchange, active.stream);
@@ -197,7 +199,7 @@ pub(super) fn remove(mux: &mut MuxState, at: usize, sent_bytes: u64) -> Box<Exch
 /// Resets the stream of an exchange, which ends with that.
 pub(super) fn reset<N: Net>(
     mux: &mut MuxState,
-    kept: &mut Kept,
+    probe_state: &mut ProbeState,
     sh: &mut Shared<N>,
     at: usize,
     reason: Reason,
@@ -206,5 +208,5 @@ pub(super) fn reset<N: Net>(
     let sent_bytes = mux.engine.sent_bytes(stream);
     mux.engine.reset(stream, reason);
     let x = remove(mux, at, sent_bytes);
-    probe::abort(kept, sh, x, EndedBy::Server);
+    probe::abort(probe_state, sh, x, EndedBy::Server);
 }

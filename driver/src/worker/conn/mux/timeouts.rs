@@ -1,16 +1,16 @@
 //! The timeouts that only connections of streams have.
 //!
-//! A client that takes nothing of one response for `send_timeout` loses that stream. A header block has
-//! `client_header_timeout` to become whole, else its stream is reset; a protocol with [`Timeouts`](crate::worker::thread_config::Timeouts)
-//! of its own has one for every frame. An idle connection releases memory where the engine can do without it. Common parts
-//! of all protocols are in `lifecycle`.
+//! A client that takes nothing of one response for `send_timeout` loses that stream. A header block that is not
+//! complete after `client_header_timeout` costs its stream. A protocol with
+//! [`Timeouts`](crate::worker::thread_config::Timeouts) of its own has one for every frame. An idle connection releases
+//! memory that the engine can spare. Common parts of all protocols are in `lifecycle`.
 //!
 //! Source: nginx documentation, `send_timeout`, `keepalive_timeout`, `client_header_timeout`.
 
 use server_base::errlog::Level;
 
 use super::super::ended;
-use super::super::probe::Kept;
+use super::super::probe::ProbeState;
 use super::super::state::{Closed, Conn, State};
 use super::streams::reset;
 use crate::worker::net::Net;
@@ -26,9 +26,9 @@ pub(crate) fn deadline_ms(
     header_ms: u64,
     idle_ms: u64,
 ) -> u64 {
-    let look_at_ms = (!mux.exchanges.active.is_empty()).then_some(mux.look_at_ms);
+    let send_check_ms = (!mux.exchanges.active.is_empty()).then_some(mux.send_check_ms);
     let all = [
-        look_at_ms,
+        send_check_ms,
         block_at_ms(mux, header_ms),
         shrink_at_ms(mux),
         idle_at_ms(mux, last_progress_ms, idle_ms),
@@ -40,7 +40,7 @@ pub(crate) fn deadline_ms(
 fn block_at_ms(mux: &MuxState, header_ms: u64) -> Option<u64> {
     let (id, since_ms) = mux.block_since?;
     let wait_ms = mux.timeouts.map_or(header_ms, |timeouts| timeouts.frame_ms);
-    // What is no block has a time only where nothing else has.
+    // A frame without a block has this time limit only if no exchange is in progress.
     let counts = id != NO_STREAM || !mux.exchanges.is_busy();
     counts.then_some(since_ms.saturating_add(wait_ms))
 }
@@ -55,7 +55,7 @@ fn shrink_at_ms(mux: &MuxState) -> Option<u64> {
 fn idle_at_ms(mux: &MuxState, last_progress_ms: u64, idle_ms: u64) -> Option<u64> {
     let since_ms = mux.idle_since_ms.filter(|_| mux.block_since.is_none())?;
     let at_ms = since_ms.saturating_add(idle_ms);
-    // What is still to be sent, GOAWAY above all, has as long as the client may be silent.
+    // Queued output, above all GOAWAY, has as long as the client may be silent.
     Some(match mux.exchanges.out.is_empty() {
         true => at_ms,
         false => at_ms.max(last_progress_ms.saturating_add(mux.exchanges.closing.timeout_ms)),
@@ -73,7 +73,7 @@ pub(crate) fn on_deadline<N: Net>(
     };
     let now_ms = sh.clock.mono_ms;
     let is_due = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
-    if !mux.exchanges.active.is_empty() && mux.look_at_ms <= now_ms {
+    if !mux.exchanges.active.is_empty() && mux.send_check_ms <= now_ms {
         reset_stuck(mux, &mut c.probe, sh, now_ms);
     } else if is_due(shrink_at_ms(mux)) {
         mux.engine.shrink();
@@ -101,8 +101,13 @@ pub(crate) fn on_deadline<N: Net>(
     Ok(())
 }
 
-/// Resets streams whose windows the client has kept closed for too long.
-fn reset_stuck<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>, now_ms: u64) {
+/// Resets streams after the client has kept their windows closed for too long.
+fn reset_stuck<N: Net>(
+    mux: &mut MuxState,
+    probe_state: &mut ProbeState,
+    sh: &mut Shared<N>,
+    now_ms: u64,
+) {
     let mut next_ms = u64::MAX;
     let mut at = 0;
     while let Some(active) = mux.exchanges.active.get(at) {
@@ -114,13 +119,13 @@ fn reset_stuck<N: Net>(mux: &mut MuxState, kept: &mut Kept, sh: &mut Shared<N>, 
         let until_ms = since_ms.saturating_add(timeout_ms);
         if until_ms <= now_ms {
             x.log(Level::Info, format_args!("{}", ended::TIMED_OUT));
-            reset(mux, kept, sh, at, Reason::TimedOut);
+            reset(mux, probe_state, sh, at, Reason::TimedOut);
         } else {
             next_ms = next_ms.min(until_ms);
             at += 1;
         }
     }
-    mux.look_at_ms = next_ms;
+    mux.send_check_ms = next_ms;
 }
 
 /// Time for which a connection is idle before it releases memory.

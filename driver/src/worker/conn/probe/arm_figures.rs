@@ -15,7 +15,7 @@ pub(crate) struct ConnectionArms {
     pub(super) has_host: bool,
     /// The arms of a user are among them.
     pub(super) has_assigned: bool,
-    /// No further arm is looked for.
+    /// The list of arms is final.
     pub(super) is_complete: bool,
     pub(super) counts: ArmCounts,
     /// Counts that the meters have.
@@ -101,7 +101,7 @@ impl Body {
             true => promised,
             false => body_bytes.min(promised),
         };
-        // Bytes on a stream include heads of frames, so that their number alone does not tell.
+        // On a stream the bytes include frame heads, so their number alone does not prove it.
         let is_whole =
             x.response.completed || (x.head.version <= Version::Http11 && sent == promised);
         Self {

@@ -19,8 +19,8 @@ use server_http::wants::ArmFigures;
 
 use super::super::state::{ClosedBy, Conn};
 use super::arm_figures::EndedBy;
-use super::kept::Kept;
 use super::record::Recording;
+use super::state::ProbeState;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 
@@ -104,8 +104,8 @@ pub(super) fn ended(recording: &mut Recording, x: &Exchange, by: EndedBy) {
 }
 
 /// A file became shorter while it was sent, for which the server ends the connection.
-pub(crate) fn file_became_shorter(kept: &mut Kept) {
-    if let Some(recording) = kept.recording_mut() {
+pub(crate) fn file_became_shorter(probe_state: &mut ProbeState) {
+    if let Some(recording) = probe_state.recording_mut() {
         recording.has_short_file = true;
     }
 }

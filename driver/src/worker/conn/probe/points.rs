@@ -1,8 +1,8 @@
-//! Where the events of connections and exchanges are emitted ([`server_http::probe`]).
+//! Emits the events of connections and exchanges ([`server_http::probe`]).
 //!
-//! The end of a head is when the last read before it returned; the first byte of a response, when the write that took it
-//! did. A configuration that wants no events costs a branch at each of these places. One that wants them for the sake of
-//! samples alone has the clock read for a share of the heads: those of which the rest may be sampled.
+//! A head ends when the last read before it returns. The first byte of a response is sent when the write that took it
+//! returns. A configuration without events costs a branch at each of these places. One with events for samples alone
+//! reads the clock for a share of the heads: those with responses that may be sampled.
 
 use engines::http::probe::{Point, ProbeEvent, between};
 use server_http::exchange::Exchange;
@@ -12,9 +12,9 @@ use server_http::timing::{ALL, Sampling, is_drawn};
 use super::super::state::Conn;
 use super::super::tls::Tls;
 use super::super::trace;
-use super::kept::Kept;
 use super::recording;
 use super::sampling;
+use super::state::ProbeState;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::Exchanges;
@@ -62,8 +62,8 @@ pub(crate) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, bytes: u
     }
 }
 
-/// Received bytes have been given to the protocol: heads in them end with that read, whatever other connections read
-/// before this one has its turn.
+/// Received bytes have reached the protocol. Heads in them end with that read, whatever other connections read before
+/// this one has its turn.
 #[inline]
 pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     if sh.wants.any()
@@ -73,7 +73,7 @@ pub(crate) fn fed<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     }
 }
 
-/// The handshake has ended with the last read; returns how long it took, microseconds, where events are wanted.
+/// The handshake has ended with the last read. Returns its duration in microseconds, if events are wanted.
 pub(crate) fn handshake<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &Tls) -> Option<u64> {
     if !sh.wants.any() {
         return None;
@@ -117,11 +117,15 @@ pub(crate) fn is_first_response_wanted<N: Net>(first_begun: bool, sh: &Shared<N>
 
 /// Bytes have been written: emits the first bytes of responses among them.
 #[inline]
-pub(crate) fn written<N: Net>(exchanges: &mut Exchanges, kept: &mut Kept, sh: &Shared<N>) {
+pub(crate) fn written<N: Net>(
+    exchanges: &mut Exchanges,
+    probe_state: &mut ProbeState,
+    sh: &Shared<N>,
+) {
     if !sh.wants.any() {
         return;
     }
-    recording::written(kept, exchanges, sh);
+    recording::written(probe_state, exchanges, sh);
     if sh.wants.share != ALL {
         return;
     }

@@ -55,7 +55,7 @@ const REQUESTS_WITHOUT_ARM: u8 = 16;
 pub(super) struct FirstResponse {
     pub(super) client: Option<IpAddr>,
     pub(super) via_proxy: bool,
-    /// Writes after it that were looked at for a proxy.
+    /// Later writes that were checked for a proxy.
     pub(super) looks: u8,
     pub(super) version: Version,
     /// Time since the end of the request's head, microseconds.

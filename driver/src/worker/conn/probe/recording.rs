@@ -1,7 +1,8 @@
 //! Recorded connections: one sample for the store at the close of each, and figures for the arms of experiments.
 //!
-//! `rtt_map` decides the share of connections with a sample; an experiment has all recorded. Of a recorded connection the clock is read until its first response has begun,
-//! and the kernel is asked once, at the close. Absent: connections without a response, and those of UNIX-domain sockets.
+//! `rtt_map` sets the share of connections with a sample; with an experiment all are recorded. For a recorded
+//! connection the clock is read until its first response has begun, and the kernel's figures are read once, at the
+//! close. Absent: connections without a response, and those of UNIX-domain sockets.
 //!
 //! Source: docs/map.md.
 
@@ -16,8 +17,8 @@ use super::super::state::{Conn, State};
 use super::super::tls::Tls;
 use super::arm_figures::EndedBy;
 use super::arms;
-use super::kept::Kept;
 use super::record::{FirstResponse, Recording};
+use super::state::ProbeState;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::Exchanges;
@@ -37,7 +38,7 @@ pub(super) fn accepted<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     }
 }
 
-/// Bytes were read: notes the time until the first response has begun.
+/// Bytes were read: records the time, until the first response has begun.
 pub(super) fn read<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>) {
     if let Some(recording) = c.probe.recording_mut()
         && recording.first.is_none()
@@ -79,9 +80,13 @@ pub(super) fn head<S>(c: &mut Conn<S>) {
     }
 }
 
-/// Bytes were written: notes the first response if it has begun.
-pub(super) fn written<N: Net>(kept: &mut Kept, exchanges: &mut Exchanges, sh: &Shared<N>) {
-    let Some(recording) = kept.recording_mut() else {
+/// Bytes were written: records the first response if it has begun.
+pub(super) fn written<N: Net>(
+    probe_state: &mut ProbeState,
+    exchanges: &mut Exchanges,
+    sh: &Shared<N>,
+) {
+    let Some(recording) = probe_state.recording_mut() else {
         exchanges.first_begun = true;
         return;
     };
@@ -126,17 +131,17 @@ fn client(x: &Exchange) -> Option<IpAddr> {
 
 /// A request has ended: counts its status, and its response for arms.
 #[inline(always)]
-pub(super) fn ended(kept: &mut Kept, x: &Exchange, by: EndedBy) {
-    if kept.is_recording() {
-        count(kept, x, by);
+pub(super) fn ended(probe_state: &mut ProbeState, x: &Exchange, by: EndedBy) {
+    if probe_state.is_recording() {
+        count(probe_state, x, by);
     }
 }
 
 // Out of line: a connection that is not recorded pays one branch for a request.
 #[cold]
 #[inline(never)]
-fn count(kept: &mut Kept, x: &Exchange, by: EndedBy) {
-    let Some(recording) = kept.recording_mut() else {
+fn count(probe_state: &mut ProbeState, x: &Exchange, by: EndedBy) {
+    let Some(recording) = probe_state.recording_mut() else {
         return;
     };
     if recording.has_experiments {
@@ -146,7 +151,7 @@ fn count(kept: &mut Kept, x: &Exchange, by: EndedBy) {
         count_status(recording, x.status());
     }
     if recording.is_over() {
-        kept.stop_recording();
+        probe_state.stop_recording();
     }
 }
 
@@ -158,8 +163,8 @@ fn count_status(recording: &mut Recording, status: u16) {
 }
 
 /// A sampled first byte was acknowledged late.
-pub(super) fn stalled(kept: &mut Kept, stall: Stall) {
-    if let Some(recording) = kept.recording_mut() {
+pub(super) fn stalled(probe_state: &mut ProbeState, stall: Stall) {
+    if let Some(recording) = probe_state.recording_mut() {
         let count = &mut recording.stalls[stall as usize];
         *count = count.saturating_add(1);
     }

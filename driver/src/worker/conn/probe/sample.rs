@@ -5,20 +5,20 @@ use server_base::clock::Clock;
 use server_base::transport::TcpInfo;
 use server_http::exchange::Exchange;
 
-/// A response that the kernel was asked about.
+/// A response with requested kernel timestamps.
 pub(crate) struct Sample {
     /// The connection, the stream and the time of the head, kept here since the exchange may be logged before the
     /// kernel's times are known.
     pub(super) event: ProbeEvent,
-    /// Time at which the first byte was given to the kernel, in monotonic microseconds.
+    /// Time at which the first byte was written to the kernel, in monotonic microseconds.
     pub(super) given_us: u64,
-    /// Wall-clock time at which the first byte was given to the kernel, in microseconds since 1970.
+    /// Wall-clock time at which the first byte was written to the kernel, in microseconds since 1970.
     pub(super) given_wall_us: u64,
     /// TCP_INFO of the connection before the send.
     pub(super) before: TcpInfo,
     /// Nothing was in progress before it.
     pub(super) idle: bool,
-    /// The send did not end where it should: timestamps are those of another byte.
+    /// The send ended at another byte, so the timestamps are of that byte.
     pub(super) void: bool,
     pub(super) left_us: Option<u64>,
     /// When the byte was first sent again.
@@ -32,9 +32,9 @@ pub(crate) struct Sample {
 /// Byte of a send that the kernel will timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum StampedByte {
-    /// The one meant, with this many bytes before it in the send.
+    /// The first byte of the response, with this many bytes before it in the send.
     After(u64),
-    /// An earlier one: the socket did not take all.
+    /// An earlier byte: the socket did not take all.
     Another,
     /// None: it took nothing.
     Nothing,
@@ -47,7 +47,7 @@ pub(super) struct HeldLog {
 }
 
 impl Sample {
-    /// A time of the kernel's on our clock; `None` where the clocks have moved against each other.
+    /// Converts a kernel time to our clock; `None` if the clocks have moved against each other.
     pub(super) fn monotonic(&self, wall_us: u64, now_us: u64) -> Option<u64> {
         let us = (self.given_us + wall_us).checked_sub(self.given_wall_us)?;
         let plausible = self.given_us.saturating_sub(CLOCKS_US)..=now_us.saturating_add(CLOCKS_US);
@@ -56,7 +56,7 @@ impl Sample {
             .then_some(us.clamp(self.given_us, now_us.max(self.given_us)))
     }
 
-    /// Returns the cause of an acknowledgement that came late at this time, or has not come by then; `None` if it is on
+    /// Returns the cause of a late acknowledgement at `acked_us`, or of one still missing then; `None` if it is on
     /// time.
     pub(super) fn stall(&self, acked_us: u64, now: Option<TcpInfo>) -> Option<Stall> {
         let now = now?;
@@ -72,8 +72,8 @@ impl Sample {
         if acked_us.saturating_sub(sent_us) <= min_rtt_us + STALL_US {
             return None;
         }
-        // An acknowledgement that came sooner than a round trip after the byte was sent again is of the first time. So is
-        // one that says that the byte came twice.
+        // An acknowledgement sooner than a round trip after the retransmission is of the first transmission. So is a
+        // report that the byte arrived twice.
         let again = match (self.left_us, self.again_us) {
             (Some(_), again_us) => again_us.is_some_and(|us| acked_us >= us + min_rtt_us),
             (None, _) => true,

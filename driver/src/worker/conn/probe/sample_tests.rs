@@ -5,7 +5,7 @@ use server_base::transport::TcpInfo;
 
 use super::{CLOCKS_US, STALL_US, Sample};
 
-/// When the byte was given to the kernel, on our clock and the wall's, and the least round trip.
+/// Time of the write to the kernel, on our clock and the wall clock, and the minimum round trip.
 const GIVEN_US: u64 = 5_000_000;
 const WALL_US: u64 = 1_700_000_000_000_000;
 const RTT_US: u64 = 50_000;
@@ -59,7 +59,7 @@ fn late_is_more_than_a_round_trip_and_the_margin() {
     let last_us = 10 + RTT_US + STALL_US;
     assert_eq!(stall(left, last_us, QUIET), None);
     assert_eq!(stall(left, last_us + 1, QUIET), Some(Stall::DelayedAck));
-    // Where the device tells of nothing that leaves, the time of giving stands for it.
+    // If the device reports no departure, the time of the write replaces it.
     let unknown = (None, None);
     assert_eq!(stall(unknown, RTT_US + STALL_US, QUIET), None);
     assert_eq!(

@@ -1,13 +1,13 @@
-//! Sampled responses: the kernel is asked when their first byte left and when it was acknowledged.
+//! Sampled responses: the kernel reports when their first byte left and when it was acknowledged.
 //!
-//! The kernel timestamps the last byte of a send, so data up to the first byte of the response goes in a send of its
-//! own that ends with that byte, and the rest follows at once: TCP puts them into the same segments. A connection has one
-//! sampled response at a time. Its exchange may end before all times are known; where a variable reports samples, it
-//! is kept until then, or for [`TELL_MS`], and logged as of the time when it ended. A byte that is acknowledged late on a
-//! connection with nothing before it is counted as a stall, with its cause.
+//! The kernel timestamps the last byte of a send. So data up to the first byte of the response goes in a send of its
+//! own that ends with that byte. The rest follows at once: TCP puts both into the same segments. A connection has one
+//! sampled response at a time. Its exchange may end before all times are known. If a variable reports samples, the
+//! exchange is kept until then, or for [`TELL_MS`], and logged as of its end. A late acknowledgement on a connection
+//! without earlier unacknowledged bytes counts as a stall, with its cause.
 //!
-//! A response is passed over where its first byte lies behind a file of another response in one write, or has left before
-//! the response was drawn, as with hints; and where `tcp_nodelay` is off, since a cut could then show.
+//! A response is not sampled in three cases: its first byte is behind a file of another response in one write, has left
+//! before the draw, as with hints, or `tcp_nodelay` is off, since a cut could then show.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
@@ -27,10 +27,10 @@ use super::super::client::log_truncated;
 use super::super::state::{Closed, Conn};
 use super::super::tls;
 use super::arm_figures::EndedBy;
-use super::kept::Kept;
 use super::points;
 use super::recording;
 use super::sample::{HeldLog, STALL_US, Sample, StampedByte};
+use super::state::ProbeState;
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::state::serving::Exchanges;
@@ -50,14 +50,14 @@ fn at(exchanges: &mut Exchanges, start: u64) -> Option<&mut Exchange> {
     all.find_map(|(position, x)| (position == start).then_some(x))
 }
 
-/// The one that the kernel was asked about, unless it has ended.
-fn asked<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
+/// The exchange with requested timestamps, unless it has ended.
+fn stamped_exchange<S>(c: &mut Conn<S>) -> Option<&mut Exchange> {
     let mut all = c.state.exchanges_mut()?.in_progress().map(|(_, x)| x);
     all.find(|x| x.sampled.state == Sampling::Asked)
 }
 
-/// Sends what leads up to the first byte of a response that was drawn, and that byte, if there is one in the queue and
-/// it can be asked about; false if nothing more can be written now.
+/// Sends the bytes up to and including the first byte of a drawn response, if there is one in the queue that can be
+/// timestamped; false if nothing more can be written now.
 pub(crate) fn begin<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<bool, Closed> {
     let tls = c.transport.tls();
     let is_held = tls.is_some_and(|tls| tls.is_handshaking() || tls.stream.has_unsent());
@@ -133,17 +133,7 @@ fn send<N: Net>(
     };
     let out = &mut exchanges.out;
     if let Some(tls) = c.transport.tls_mut() {
-        let now_ms = sh.clock.mono_ms;
-        let (net, buffers) = (&mut sh.net, &mut sh.tls_buffers);
-        let sent = tls::send_stamped(
-            &mut tls.stream,
-            &mut c.socket,
-            out,
-            net,
-            buffers,
-            now_ms,
-            lead,
-        );
+        let sent = tls::send_stamped(&mut tls.stream, &mut c.socket, out, sh, lead);
         return sent.map(Some).map_err(|error| {
             if let Some(x) = exchanges.front() {
                 log_truncated(x, &mut c.probe, &error);
@@ -151,12 +141,12 @@ fn send<N: Net>(
             Closed
         });
     }
-    // The kernel stamps the last byte of a send, so the send ends with the asked byte.
-    let asked = lead + 1;
+    // The kernel stamps the last byte of a send, so the send ends with the first byte of the response.
+    let wanted = lead + 1;
     let mut slices = [IoSlice::new(&[]); SLICES_MAX];
     let count = out.slices(&mut slices);
     let mut cut = [IoSlice::new(&[]); SLICES_MAX];
-    let (mut missing, mut used) = (usize::try_from(asked).unwrap_or(usize::MAX), 0);
+    let (mut missing, mut used) = (usize::try_from(wanted).unwrap_or(usize::MAX), 0);
     for (to, from) in cut.iter_mut().zip(&slices[..count]) {
         let len = from.len().min(missing);
         *to = IoSlice::new(&from[..len]);
@@ -173,19 +163,19 @@ fn send<N: Net>(
     out.advance(bytes);
     let stamped = match bytes {
         0 => StampedByte::Nothing,
-        bytes if bytes == asked => StampedByte::After(lead),
+        bytes if bytes == wanted => StampedByte::After(lead),
         _ => StampedByte::Another,
     };
-    let blocked = bytes < asked;
+    let blocked = bytes < wanted;
     Ok(Some((Sent { bytes, blocked }, stamped)))
 }
 
-/// Ends an exchange whose last byte has been written; one that is sampled may have to wait for its log.
+/// Ends an exchange after the write of its last byte; a sampled one may have to wait for its log line.
 #[inline(always)] // Each request has it.
-pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>) {
-    recording::ended(kept, &x, EndedBy::Server);
+pub(crate) fn finish<N: Net>(probe_state: &mut ProbeState, sh: &mut Shared<N>, x: Box<Exchange>) {
+    recording::ended(probe_state, &x, EndedBy::Server);
     if x.sampled.state == Sampling::Asked {
-        hold(kept, sh, x);
+        hold(probe_state, sh, x);
     } else {
         sh.finish(x);
     }
@@ -193,27 +183,32 @@ pub(crate) fn finish<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchang
 
 /// Ends an exchange that broke off: nothing more is known of its response.
 #[inline]
-pub(crate) fn abort<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, x: Box<Exchange>, by: EndedBy) {
-    recording::ended(kept, &x, by);
+pub(crate) fn abort<N: Net>(
+    probe_state: &mut ProbeState,
+    sh: &mut Shared<N>,
+    x: Box<Exchange>,
+    by: EndedBy,
+) {
+    recording::ended(probe_state, &x, by);
     sh.finish(x);
 }
 
 #[cold]
 #[inline(never)]
-fn hold<N: Net>(kept: &mut Kept, sh: &mut Shared<N>, mut x: Box<Exchange>) {
+fn hold<N: Net>(probe_state: &mut ProbeState, sh: &mut Shared<N>, mut x: Box<Exchange>) {
     let waits = |sample: &&mut Sample| sample.until_ms != u64::MAX && sample.held.is_none();
-    let held = kept.sample_mut().filter(waits);
+    let held = probe_state.sample_mut().filter(waits);
     let Some(sample) = held.filter(|_| x.route.http.wants.holds_log) else {
         return sh.finish(x);
     };
-    // The response is on its way: what counts responses under way is not kept waiting.
+    // The response is on its way, so counts of responses under way are released now.
     x.extensions.release();
     x.timings.ended_us = sh.env.now_us();
     let clock = sh.clock.clone();
     sample.held = Some(HeldLog { exchange: x, clock });
 }
 
-/// There was nothing to read: what looked like the end of the connection may be timestamps in the error queue.
+/// There was nothing to read: the event may have announced timestamps in the error queue.
 #[inline]
 pub(crate) fn nothing_read<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     if c.timestamping {
@@ -247,22 +242,22 @@ fn take_timestamps<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
         let sent_us = sample
             .left_us
             .and_then(|us| between(sample.event.head_us, us));
-        // A trailer can tell of it.
-        if let Some(x) = asked(c) {
+        // A trailer can report it.
+        if let Some(x) = stamped_exchange(c) {
             x.sampled.sent_us = sent_us;
         }
     }
 }
 
-/// Emits what is known of the sampled response, and writes its log if that waits. Without a time the byte has not been
-/// acknowledged so far.
+/// Emits the known times of the sampled response, and writes its log line if that waits. Without `acked_us` the byte is
+/// not acknowledged yet.
 fn report<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>, acked_us: Option<u64>) {
     if let Some(held) = emit(c, sh, acked_us) {
         sh.finish_late(held.exchange, held.clock);
     }
 }
 
-/// Emits what is known; returns the exchange if its log waits.
+/// Emits the known times; returns the exchange if its log line waits.
 fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) -> Option<HeldLog> {
     let end_us = acked_us.unwrap_or_else(|| sh.env.now_us());
     let sample = c.probe.sample()?;
@@ -285,7 +280,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     }
     let mut x = match &mut held {
         Some(held) => Some(&mut *held.exchange),
-        None => asked(c).filter(|_| is_first),
+        None => stamped_exchange(c).filter(|_| is_first),
     };
     let http = Rc::clone(x.as_ref().map_or(&sh.generation.http, |x| &x.route.http));
     let events = [
@@ -303,7 +298,7 @@ fn emit<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, acked_us: Option<u64>) 
     held
 }
 
-/// Completes a sample whose deadline has passed with the times known by now.
+/// Completes a sample after its deadline, with the times known by now.
 pub(crate) fn expire<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) {
     let now_ms = sh.clock.mono_ms;
     if c.probe
@@ -346,7 +341,7 @@ fn tcp_info<N: Net>(c: &Conn<N::Socket>, sh: &Shared<N>) -> Option<TcpInfo> {
 
 /// Maximum time for which the log line of a sampled response waits for the kernel's timestamps.
 const TELL_MS: u64 = 1000;
-/// Bytes that may leave before a first byte for it to be judged as if there were none: they go in the same segment.
+/// Maximum number of bytes before a first byte that counts as sent alone: they share its segment.
 const SHARED_BYTES_MAX: u64 = 1024;
 /// Pieces of memory before a first byte.
 const SLICES_MAX: usize = 64;

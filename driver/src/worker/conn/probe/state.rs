@@ -5,7 +5,7 @@ use super::sample::Sample;
 
 /// The sampled response and the recording of a connection.
 #[derive(Default)]
-pub(crate) struct Kept(Option<Box<Parts>>);
+pub(crate) struct ProbeState(Option<Box<Parts>>);
 
 #[derive(Default)]
 struct Parts {
@@ -13,14 +13,14 @@ struct Parts {
     recording: Option<Recording>,
 }
 
-impl Kept {
-    /// The response about which the kernel is asked.
+impl ProbeState {
+    /// The response with requested kernel timestamps.
     #[inline]
     pub(super) fn sample(&self) -> Option<&Sample> {
         self.0.as_ref()?.sample.as_deref()
     }
 
-    /// The response about which the kernel is asked.
+    /// The response with requested kernel timestamps, mutable.
     pub(super) fn sample_mut(&mut self) -> Option<&mut Sample> {
         self.0.as_mut()?.sample.as_deref_mut()
     }
