@@ -57,18 +57,10 @@ pub fn begin<N: Net>(
         c.state = State::Open(streams::resume(kept, &group.route));
         return join(c, sh, group);
     }
-    if c.link.requests == 0
-        && let Some(tls) = &group.route.tls
-        && let Err(fault) = secure(&mut c.link, tls)
-    {
+    if let Err(fault) = secure(&mut c.link, group.route.tls.as_deref()) {
         group.fail(&of_tls(&fault));
         return Disposition::Close;
     }
-    debug_assert_eq!(
-        matches!(c.link.transport, Transport::Tls(_)),
-        group.route.tls.is_some(),
-        "a pool has connections with one kind of transport"
-    );
     if group.route.protocol.streams {
         return begin_streams(c, sh, group, key, established);
     }
@@ -199,10 +191,19 @@ pub fn join<N: Net>(
     turn(c, sh, Readiness::default())
 }
 
-/// Begins TLS: the first message waits until the socket is connected.
-fn secure<S>(link: &mut Link<S>, tls: &ServerTls) -> Result<(), Fault> {
-    let session = ClientConn::new(&tls.config, tls.name.clone())?;
-    link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+/// Begins TLS on a new connection: the first message waits until the socket is connected.
+fn secure<S>(link: &mut Link<S>, tls: Option<&ServerTls>) -> Result<(), Fault> {
+    if link.requests == 0
+        && let Some(tls) = tls
+    {
+        let session = ClientConn::new(&tls.config, tls.name.clone())?;
+        link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+    }
+    debug_assert_eq!(
+        matches!(link.transport, Transport::Tls(_)),
+        tls.is_some(),
+        "connections of a pool have one kind of transport"
+    );
     Ok(())
 }
 
