@@ -68,3 +68,14 @@ fn no_seed_finds_a_fault() {
     let spoken = total.sound_streams.min(total.sound_tls);
     assert!(total.attempts < 1000 || (spoken > 0 && total.streams_at_once > 1));
 }
+
+/// Connections of HTTP/2 that several requests waited for were reset before any response. The requests other than the
+/// first were repeated without being counted.
+#[test]
+fn resets_before_the_first_response_of_a_connection_are_counted() {
+    let site = site::Site::new();
+    for seed in [6857, 12529, 16009, 21065] {
+        let result = run::run(seed, &site);
+        assert_eq!(result.err(), None, "seed {seed}");
+    }
+}

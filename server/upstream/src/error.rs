@@ -9,7 +9,7 @@ pub struct UpstreamError {
     pub failure: Failure,
     /// Bytes of the request that were given to the socket.
     pub sent_bytes: u64,
-    /// The connection had been idle in a pool.
+    /// The connection had been idle or had brought a response, or the server refused the stream. Another attempt is free.
     pub reused: bool,
     /// The server is known to have processed nothing of the request: sending it again is safe whatever its method is.
     pub untouched: bool,

@@ -106,6 +106,8 @@ pub(crate) struct Streams {
     pub(crate) announced: Option<usize>,
     /// No request may be added.
     pub(crate) closing: bool,
+    /// The head of a response has come.
+    pub(crate) was_answered: bool,
     /// Memory for names in lower case.
     pub(crate) names: Vec<u8>,
 }
@@ -132,8 +134,8 @@ pub(crate) struct Stream {
     pub(crate) rest: Option<Chunk>,
     /// A part of its body waits for a window.
     pub(crate) is_held: bool,
-    /// Requests were on the connection before it.
-    pub(crate) reused: bool,
+    /// A response had come on the connection before the stream was opened.
+    pub(crate) was_answered: bool,
 }
 
 /// Bytes of one stream that are contiguous in the output queue.
@@ -215,6 +217,7 @@ impl Streams {
             unsent: VecDeque::new(),
             announced: None,
             closing: false,
+            was_answered: false,
             names: Vec::new(),
         }
     }

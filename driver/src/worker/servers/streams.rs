@@ -41,6 +41,8 @@ pub(super) fn add<N: Net>(
 ) {
     let now_ms = sh.clock.mono_ms;
     let reused = link.requests > 0;
+    // A connection without a response yet proves nothing about the server: a failure counts as an attempt.
+    let was_answered = streams.was_answered;
     link.requests = link.requests.saturating_add(1);
     let spec = call.take_head().unwrap_or_default();
     if let Some(head) = sh.dialer.spares.head() {
@@ -80,7 +82,7 @@ pub(super) fn add<N: Net>(
                 read_ms: now_ms,
                 wrote_ms: now_ms,
                 unconsumed: 0,
-                reused,
+                was_answered,
             });
             streams.record_queued(streams.open.len() - 1, io, before);
         }
@@ -196,6 +198,7 @@ impl Streams {
         match &event {
             UpstreamEvent::Head(_, bytes) => {
                 stream.has_head = true;
+                self.was_answered = true;
                 stream.call.record(|facts| {
                     facts.head_ms = Some(now_ms);
                     facts.received_bytes += bytes;
@@ -273,7 +276,7 @@ impl Stream {
         self.call.deliver(UpstreamEvent::Failed(UpstreamError {
             failure,
             sent_bytes: if refused { 0 } else { self.sent_bytes },
-            reused: io.reused || self.reused,
+            reused: io.reused || self.was_answered || refused,
             untouched: refused || self.sent_bytes == 0,
         }));
     }

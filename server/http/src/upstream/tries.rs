@@ -104,9 +104,15 @@ pub(super) enum Next {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tries {
     left: u32,
+    /// Attempts over idle connections so far that cost none of `left`.
+    free: u8,
     /// When no further attempt begins any more, monotonic milliseconds.
     until_ms: u64,
 }
+
+/// Attempts of a request that fail over idle connections, or with refused streams, and are not counted. A pool with more dead
+/// connections, or a server that refuses each stream, uses up the counted ones.
+const FREE_MAX: u8 = 32;
 
 /// The conditions of the decision besides the failure.
 #[derive(Clone, Copy, Debug)]
@@ -133,6 +139,7 @@ impl Tries {
             } else {
                 servers.min(most)
             },
+            free: 0,
             until_ms: match timeout_ms {
                 0 => u64::MAX,
                 _ => now_ms.saturating_add(timeout_ms),
@@ -150,12 +157,15 @@ impl Tries {
         if failed.reason == NextUpstream::NO_LIVE {
             return Next::GiveUp;
         }
-        if failed.reused && failed.untouched && !rules.body_is_gone {
+        let is_free = failed.reused && self.free < FREE_MAX;
+        if is_free && failed.untouched && !rules.body_is_gone {
+            self.free += 1;
             return Next::Again;
         }
         // A dead idle connection is no failure of the server.
-        if !(failed.reused && failed.reason == NextUpstream::ERROR) {
-            self.left = self.left.saturating_sub(1);
+        match is_free && failed.reason == NextUpstream::ERROR {
+            true => self.free += 1,
+            false => self.left = self.left.saturating_sub(1),
         }
         match self.left > 0 && self.admits(failed, rules) {
             true => Next::Other,
@@ -173,5 +183,40 @@ impl Tries {
             && !(failed.sent && rules.unbuffered)
             && !rules.body_is_gone
             && rules.now_ms < self.until_ms
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rules(now_ms: u64) -> Rules {
+        Rules {
+            on: NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT),
+            method: Method::Get,
+            unbuffered: false,
+            body_is_gone: false,
+            now_ms,
+        }
+    }
+
+    fn over_idle(untouched: bool) -> Failed {
+        Failed {
+            reason: NextUpstream::ERROR,
+            sent: true,
+            reused: true,
+            untouched,
+        }
+    }
+
+    #[test]
+    fn failures_over_idle_connections_are_free_up_to_their_maximum() {
+        for (untouched, next) in [(true, Next::Again), (false, Next::Other)] {
+            let mut tries = Tries::new(1, 0, 0, 0);
+            for _ in 0..FREE_MAX {
+                assert_eq!(tries.after(over_idle(untouched), rules(0)), next);
+            }
+            assert_eq!(tries.after(over_idle(untouched), rules(0)), Next::GiveUp);
+        }
     }
 }
