@@ -61,26 +61,12 @@ macro_rules! upstream_rows {
     (basic $prefix:literal $conf:ty) => {
         &[
             $crate::upstream_row!(assign $prefix $conf, "bind" socket.bind = "", "Local address of connections to servers."),
-            $crate::upstream_row!(assign $prefix $conf, "bind_dynamic" socket.bind_dynamic = "off", "Whether the \
-                                                                                                     local \
-                                                                                                     address is \
-                                                                                                     evaluated \
-                                                                                                     again for \
-                                                                                                     each \
-                                                                                                     attempt."),
+            $crate::upstream_row!(assign $prefix $conf, "bind_dynamic" socket.bind_dynamic = "off", "Whether the local address is evaluated again for each attempt."),
             $crate::upstream_row!(assign $prefix $conf, "allow_upstream" retry.allow_upstream = "", "An attempt with a server is made only if all values are neither empty nor 0."),
             $crate::upstream_row!(assign $prefix $conf, "connect_timeout" timeouts.connect_timeout = "60s", "Longest time for connecting to a server."),
             $crate::upstream_row!(assign $prefix $conf, "send_timeout" timeouts.send_timeout = "60s", "Longest time between two writes to a server."),
             $crate::upstream_row!(assign $prefix $conf, "read_timeout" timeouts.read_timeout = "60s", "Longest time between two reads from a server."),
-            $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" retry.next_upstream_tries = "0", "Most \
-                                                                                                                servers \
-                                                                                                                tried \
-                                                                                                                for \
-                                                                                                                a \
-                                                                                                                request; \
-                                                                                                                0 \
-                                                                                                                is \
-                                                                                                                all."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" retry.next_upstream_tries = "0", "Most servers tried for a request; 0 is all."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" retry.next_upstream_timeout = "0", "Limit of time to try other servers; 0 is no limit."),
             $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffering.buffer_size = "64k", "Most bytes of the head of a response."),
             $crate::upstream_row!(assign $prefix $conf, "socket_keepalive" socket.socket_keepalive = "off", "Whether the system probes connections to servers (SO_KEEPALIVE)."),
@@ -89,15 +75,7 @@ macro_rules! upstream_rows {
     // Attempts, responses and failures, for protocols with statuses.
     (connection $prefix:literal $conf:ty, next_upstream $words:expr) => {
         &[
-            $crate::upstream_row!(assign $prefix $conf, "request_dynamic" retry.request_dynamic = "off", "Whether \
-                                                                                                          the \
-                                                                                                          request \
-                                                                                                          is \
-                                                                                                          created \
-                                                                                                          again \
-                                                                                                          for \
-                                                                                                          each \
-                                                                                                          attempt."),
+            $crate::upstream_row!(assign $prefix $conf, "request_dynamic" retry.request_dynamic = "off", "Whether the request is created again for each attempt."),
             ::conf::DirectiveDef {
                 name: concat!($prefix, "next_upstream"),
                 contexts: ::conf::Contexts::HTTP_SERVER_LOCATION,
@@ -120,19 +98,8 @@ macro_rules! upstream_rows {
     (headers $prefix:literal $conf:ty) => {
         &[
             $crate::upstream_row!(assign $prefix $conf, "hide_header" responses.hide_header = "", "A field of responses that is not passed on."),
-            $crate::upstream_row!(assign $prefix $conf, "pass_header" responses.pass_header = "", "A field of \
-                                                                                                   responses \
-                                                                                                   that is \
-                                                                                                   passed on \
-                                                                                                   although it \
-                                                                                                   is hidden by \
-                                                                                                   default."),
-            $crate::upstream_row!(assign $prefix $conf, "ignore_headers" responses.ignore_headers = "", "Fields \
-                                                                                                         of \
-                                                                                                         responses \
-                                                                                                         that \
-                                                                                                         are not \
-                                                                                                         processed."),
+            $crate::upstream_row!(assign $prefix $conf, "pass_header" responses.pass_header = "", "A field of responses that is passed on although it is hidden by default."),
+            $crate::upstream_row!(assign $prefix $conf, "ignore_headers" responses.ignore_headers = "", "Fields of responses that are not processed."),
         ]
     };
     // Bodies, read ahead, stored.
@@ -143,43 +110,23 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign_size $prefix $conf, "buffers" buffering.buffers = "8 4k", "Memory for a response that is read ahead: number and size of buffers."),
             $crate::upstream_row!(assign_size $prefix $conf, "busy_buffers_size" buffering.busy_buffers_size = "8k", "The part of the buffers that may be in progress to the client."),
             $crate::upstream_row!(assign_size $prefix $conf, "max_temp_file_size" buffering.max_temp_file_size = "1024m", "Most bytes of a response that are read ahead into a file; 0 is none."),
-            $crate::upstream_row!(assign_size $prefix $conf, "temp_file_write_size" buffering.temp_file_write_size = "8k", "Most \
-                                                                                                                            bytes \
-                                                                                                                            written \
-                                                                                                                            to \
-                                                                                                                            the \
-                                                                                                                            file \
-                                                                                                                            at \
-                                                                                                                            once."),
+            $crate::upstream_row!(assign_size $prefix $conf, "temp_file_write_size" buffering.temp_file_write_size = "8k", "Most bytes written to the file at once."),
             $crate::upstream_row!(assign $prefix $conf, "temp_path" buffering.temp_path = $temp, "Directory for temporary files, and digits of the names of its subdirectories."),
             $crate::upstream_row!(assign $prefix $conf, "ignore_client_abort" requests.ignore_client_abort = "off", "Whether a request continues after the client has left."),
-            $crate::upstream_row!(assign $prefix $conf, "limit_rate" buffering.limit_rate = "0", "Bytes of a \
-                                                                                                  response read \
-                                                                                                  from the \
-                                                                                                  server per \
-                                                                                                  second; 0 is \
-                                                                                                  no limit."),
+            $crate::upstream_row!(assign $prefix $conf, "limit_rate" buffering.limit_rate = "0", "Bytes of a response read from the server per second; 0 is no limit."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_headers" requests.pass_request_headers = "on", "Whether the fields of the request are passed on."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_body" requests.pass_request_body = "on", "Whether the body of the request is passed on."),
-            $crate::upstream_row!(assign $prefix $conf, "store" store.store = "off", "Whether responses are \
-                                                                                      stored as files, and their \
-                                                                                      path."),
+            $crate::upstream_row!(assign $prefix $conf, "store" store.store = "off", "Whether responses are stored as files, and their path."),
             $crate::upstream_row!(assign $prefix $conf, "store_access" store.store_access = "user:rw", "Permissions of files that are stored."),
             $crate::upstream_row!(assign $prefix $conf, "cache" store.cache = "off", "There is no cache; only `off` is accepted."),
-            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" store.cache_bypass = "", "No effect, \
-                                                                                                 since there is \
-                                                                                                 no cache."),
-            $crate::upstream_row!(assign $prefix $conf, "no_cache" store.no_cache = "", "No effect, since there \
-                                                                                         is no cache."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" store.cache_bypass = "", "No effect, since there is no cache."),
+            $crate::upstream_row!(assign $prefix $conf, "no_cache" store.no_cache = "", "No effect, since there is no cache."),
         ]
     };
     // An option of sockets that Linux does not have.
     (send_lowat $prefix:literal $conf:ty) => {
         &[
-            $crate::upstream_row!(assign $prefix $conf, "send_lowat" socket.send_lowat = "0", "No effect on \
-                                                                                               Linux, with a \
-                                                                                               warning as in \
-                                                                                               nginx."),
+            $crate::upstream_row!(assign $prefix $conf, "send_lowat" socket.send_lowat = "0", "No effect on Linux, with a warning as in nginx."),
         ]
     };
     // Trailer fields.
@@ -202,15 +149,13 @@ pub struct NextUpstreamWords {
 /// The words of modules with HTTP servers.
 pub const HTTP_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
     names: WORDS,
-    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | \
-             http_504 | http_403 | http_404 | http_429 | off ...",
+    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | http_504 | http_403 | http_404 | http_429 | off ...",
 };
 
 /// The words of modules with applications: 502 and 504 are statuses of gateways.
 pub const APPLICATION_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
     names: WORDS.split_at(WORDS.len() - 2).0,
-    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_503 | http_403 | \
-             http_404 | http_429 | off ...",
+    syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_503 | http_403 | http_404 | http_429 | off ...",
 };
 
 /// All words; those of gateways come last.
