@@ -45,7 +45,7 @@ impl Source for ReplaySource {
     }
 
     fn glob(&mut self, pattern: &str) -> io::Result<Vec<PathBuf>> {
-        match self.record.globbed(pattern) {
+        match self.record.glob_result(pattern) {
             Some(paths) => Ok(paths.to_vec()),
             None => Disk::default().glob(pattern),
         }

@@ -124,7 +124,7 @@ impl Built {
         Self {
             generation,
             cycle: loaded.cycle.for_worker(),
-            texts: loaded.record.texts(),
+            texts: loaded.record.files_and_globs(),
         }
     }
 }
@@ -152,7 +152,7 @@ fn from_bundle(bundle: &Bundle, texts: Memory) -> Result<Cycle, String> {
         return build(bundle, texts);
     };
     let missed = Arc::new(AtomicBool::new(false));
-    let cycle = build(bundle, texts.noting_misses(Arc::clone(&missed)))?;
+    let cycle = build(bundle, texts.recording_misses(Arc::clone(&missed)))?;
     match missed.load(Ordering::Relaxed) || cycle.fingerprint() != fingerprint {
         true => Err("the supervisor has to read the configuration".to_owned()),
         false => Ok(cycle),

@@ -80,7 +80,7 @@ impl Bundle {
         let texts = files
             .iter()
             .map(|(path, text)| (path.as_str(), Arc::clone(text)));
-        let mut texts = base.with_texts(texts);
+        let mut texts = base.with_files(texts);
         for (pattern, paths) in std::mem::take(&mut self.globs) {
             texts.add_glob(pattern, paths.into_iter().map(PathBuf::from).collect());
         }

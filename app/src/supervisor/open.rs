@@ -95,7 +95,7 @@ impl OpenConfig {
 
     /// The bytes and the state of a file that was read.
     pub(crate) fn file(&self, path: &Path) -> Option<(&[u8], Option<Stamp>)> {
-        let (bytes, stamp) = self.record.stamped(path)?;
+        let (bytes, stamp) = self.record.file_with_stamp(path)?;
         Some((bytes, stamp))
     }
 

@@ -12,7 +12,7 @@ pub fn run_woken(queue: &WakeQueue, mut turn: impl FnMut(u64, &[WakeKey])) {
     for keys in woken.chunk_by(|a, b| a.owner == b.owner) {
         turn(keys[0].owner, keys);
     }
-    queue.give_back(woken);
+    queue.recycle(woken);
 }
 
 /// Rounds in one turn of the loop: then sockets and timers have their turn.

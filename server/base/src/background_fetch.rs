@@ -36,7 +36,7 @@ pub struct Endpoint {
     pub host: String,
     /// The port for addresses that a name server returns.
     pub port: u16,
-    /// The addresses, in the order in which they are tried; without any, the name servers are asked.
+    /// The addresses, in the order of attempts; if empty, the name servers resolve the host.
     pub addresses: Vec<SocketAddr>,
     /// The name servers.
     pub servers: Option<Arc<NameServers>>,

@@ -1,4 +1,4 @@
-//! Time as servers see it: set by the driver once a turn of its loop, formatted once a second.
+//! Time as servers see it: set by the driver once per iteration of its event loop, formatted once a second.
 
 use std::sync::atomic::{AtomicI32, Ordering};
 

@@ -1,7 +1,7 @@
-//! The interface between parsers of directives and the configuration that is being read, for any kind of server.
+//! The interface between parsers of directives and the configuration, for any kind of server.
 //!
-//! A parser takes a [`ConfigContext`] where it needs no more than this; directives that write settings of a level take the
-//! builder itself. Absent: levels and their settings, which each kind of server has its own of.
+//! A parser takes a [`ConfigContext`] if this is enough; directives that write settings of a level take the builder itself.
+//! Absent: levels and their settings, which differ by kind of server.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use conf::{ConfError, Directive, Loader, Word};
 
 use crate::opened::LogTarget;
-use crate::regex::KnownRegexes;
+use crate::regex::RegexCache;
 
-/// Where the configuration is and what the command line adds to it.
+/// The path of the configuration, and the additions of the command line.
 #[derive(Debug, Clone)]
 pub struct LoadOptions {
     /// The main file, absolute.
@@ -20,9 +20,9 @@ pub struct LoadOptions {
     pub prefix: PathBuf,
     /// `-g`.
     pub globals: Option<String>,
-    /// Error log where the configuration names none: `-e`, else a default; "stderr" is standard error.
+    /// Error log if the configuration has none: `-e`, else a default; "stderr" is standard error.
     pub error_log: Option<PathBuf>,
-    /// Access log where the configuration says nothing.
+    /// Access log if the configuration has none.
     pub access_log: PathBuf,
 }
 
@@ -52,10 +52,10 @@ pub trait ConfigContext {
     -> Result<usize, String>;
 
     /// The expressions that were compiled so far.
-    fn regexes(&mut self) -> &mut KnownRegexes;
+    fn regexes(&mut self) -> &mut RegexCache;
 
-    /// Notes what an error log writes to, so that it is opened before anything is served.
-    fn note_log(&mut self, target: &LogTarget);
+    /// Records the target of an error log, to be opened before the start of service.
+    fn record_log(&mut self, target: &LogTarget);
 }
 
 impl dyn ConfigContext + '_ {

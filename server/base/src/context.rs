@@ -14,20 +14,20 @@ pub struct Env {
     pub hostname: Vec<u8>,
     /// `$pid`.
     pub pid: u32,
-    /// Asks the kernel about a connection, where there are any.
+    /// Reads the kernel's data of a connection; `None` without sockets.
     pub tcp_info: Option<ReadTcpInfo>,
-    /// Reads a clock that counts microseconds, where there is one.
+    /// Reads a clock in microseconds; `None` without such a clock.
     pub clock_us: Option<ReadClock>,
-    /// Reads the processor time of the calling thread, nanoseconds, where there is such a clock.
+    /// Reads the processor time of the calling thread, nanoseconds; `None` without such a clock.
     pub cpu_ns: Option<ReadClock>,
-    /// The queue of the offload threads, where the driver has any.
+    /// The queue of the offload threads, if the driver has any.
     pub offload: Option<Offload>,
-    /// Receiver of samples of connections, where the driver has one.
+    /// Receiver of samples of connections, if the driver has one.
     pub samples: Option<Arc<dyn SampleSink>>,
 }
 
 impl Env {
-    /// Monotonic microseconds; 0 where there is no such clock.
+    /// Monotonic microseconds; 0 without such a clock.
     pub fn now_us(&self) -> u64 {
         self.clock_us.map_or(0, |read| read())
     }

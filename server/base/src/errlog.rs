@@ -1,8 +1,8 @@
-//! The error log: levels, records and the sinks they go to.
+//! The error log: levels, records and sinks.
 //!
-//! A [`Record`] is written as nginx's line or as a JSON object (`line`), to files, to syslog servers and to rings in
-//! memory (`memory`). Files and sockets are opened by the driver or the supervisor; this only writes. A debugging
-//! message costs one look at [`debugging`] while no log asks for it.
+//! A [`Record`] is written as nginx's line or as a JSON object (`line`), to files, to syslog servers and to rings in memory
+//! (`memory`). Files and sockets are opened by the driver or the supervisor. If no log has debugging messages, such a message
+//! costs one test of [`debugging`].
 //!
 //! Source: nginx documentation, directives `error_log` and `debug_connection`.
 
@@ -80,7 +80,7 @@ impl Level {
     }
 }
 
-/// The topics of debugging messages, as a set: `debug_http` and its kin.
+/// A set of topics of debugging messages: `debug_http` and so on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Topics(u8);
 
@@ -107,7 +107,7 @@ impl Topics {
     }
 
     /// Whether any topic is in both sets.
-    pub fn meets(self, other: Self) -> bool {
+    pub fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
@@ -125,7 +125,7 @@ pub struct Record<'a> {
     pub message: fmt::Arguments<'a>,
     /// The request in which it occurred; debugging messages are written without it.
     pub request: Option<&'a Details<'a>>,
-    /// Every sink takes it, whatever its level: `debug_connection`.
+    /// Written to every sink regardless of its level: `debug_connection`.
     pub everywhere: bool,
 }
 
@@ -140,7 +140,7 @@ pub struct Details<'a> {
     pub request: Option<&'a [u8]>,
     /// The URI of the subrequest it happened in.
     pub subrequest: Option<&'a [u8]>,
-    /// The server that the request is passed to, and what it is asked for, as a URL.
+    /// The upstream server and the request URI as a URL.
     pub upstream: Option<&'a [u8]>,
     /// `Host`.
     pub host: Option<&'a [u8]>,
@@ -148,7 +148,7 @@ pub struct Details<'a> {
     pub referrer: Option<&'a [u8]>,
 }
 
-/// Where a sink's lines go.
+/// The target of a sink's lines.
 #[derive(Clone, Debug)]
 pub enum Output {
     /// A file, or standard error.
@@ -162,11 +162,11 @@ pub enum Output {
 /// One target of an error log.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    /// Where to.
+    /// The target.
     pub output: Output,
     /// The least severe level that is written.
     pub level: Level,
-    /// Of debugging messages, which.
+    /// The topics of written debugging messages.
     pub topics: Topics,
     /// Lines are JSON objects.
     pub json: bool,
@@ -174,8 +174,8 @@ pub struct Sink {
     pub disk: FullDisk,
 }
 
-/// The second in which a disk was found full. Lines are not tried until the next one: a write for which a file system looks
-/// for room takes long, and a storm of errors is what fills a disk.
+/// The second in which a disk was full. Until the next second no line is written: such a write is slow, and a storm of errors
+/// may have filled the disk.
 #[derive(Clone, Debug, Default)]
 pub struct FullDisk(Arc<AtomicI64>);
 
@@ -205,12 +205,12 @@ impl Sink {
     }
 
     fn takes(&self, record: &Record<'_>) -> bool {
-        let debugs = record.level < Level::Debug || self.topics.meets(record.topics);
+        let debugs = record.level < Level::Debug || self.topics.intersects(record.topics);
         record.everywhere || (record.level <= self.level && debugs)
     }
 }
 
-/// A set of sinks; cheap to clone. All clones follow what happens to one of them.
+/// A set of sinks; cheap to clone. Clones share all changes.
 #[derive(Clone, Debug)]
 pub struct ErrorLog {
     shared: Arc<Shared>,
@@ -230,7 +230,7 @@ struct Shared {
 }
 
 impl ErrorLog {
-    /// A log that writes each line to every sink whose level admits it.
+    /// A log that writes each line to every sink of a sufficient level.
     pub fn new(sinks: Vec<Sink>) -> Self {
         let shared = Shared {
             levels: AtomicU8::new(levels(&sinks)),
@@ -267,8 +267,8 @@ impl ErrorLog {
         });
     }
 
-    /// Writes one record, with one call for each sink, by the thread that has something to say: when that returns, the line
-    /// is in the file, whatever becomes of the process. Errors of the disk are swallowed: there is nowhere left to say them.
+    /// Writes one record on the calling thread, with one system call for each sink. After the return the line is in the file,
+    /// even if the process ends. Errors of the disk are ignored, since no other log is left for them.
     pub fn record(&self, record: &Record<'_>) {
         if !record.everywhere && !self.enabled(record.level) {
             return;
@@ -294,7 +294,7 @@ impl ErrorLog {
         line::return_buffer(text);
     }
 
-    /// Takes over the sinks of a log of a later configuration: requests in progress then log as new ones do.
+    /// Adopts the sinks of a log of a later configuration, so that requests in progress log as new ones do.
     pub fn follow(&self, newer: &Self) {
         let sinks = newer.sinks();
         self.shared.levels.store(levels(&sinks), Ordering::Relaxed);
@@ -319,7 +319,7 @@ impl ErrorLog {
 }
 
 impl WeakLog {
-    /// The log, if it is still there.
+    /// The log, unless it was dropped.
     pub fn upgrade(&self) -> Option<ErrorLog> {
         let shared = self.shared.upgrade()?;
         Some(ErrorLog { shared })
@@ -331,7 +331,7 @@ fn levels(sinks: &[Sink]) -> u8 {
     most.map_or(0, |most| most as u8 + 1)
 }
 
-/// Whether any log of the process wants debugging messages: the one branch they cost where none does.
+/// Returns whether any log of the process has debugging messages; otherwise such a message costs only this branch.
 #[inline]
 pub fn debugging() -> bool {
     DEBUGGING.load(Ordering::Relaxed)

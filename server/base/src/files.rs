@@ -1,8 +1,8 @@
 //! The file system as servers see it: a trait that the driver implements.
 //!
-//! The core never opens a file itself, so that descriptors can be cached per thread and the simulator can
-//! stand in. The file on disk is the truth: an implementation may keep descriptors but must notice a
-//! replaced, truncated, re-permitted or re-linked file on the next call (unless `open_file_cache` is on).
+//! The core opens no files itself, so that descriptors can be cached per thread and the simulator can replace the file system.
+//! An implementation may cache descriptors, but must notice a file that was replaced, truncated, re-permitted or re-linked on
+//! the next call (unless `open_file_cache` is on).
 
 mod change;
 mod listing;
@@ -86,7 +86,7 @@ pub enum SymlinkMode {
     Off,
     /// Any link in the path is refused.
     On,
-    /// A link with another owner than its target's is refused.
+    /// A link is refused if its owner differs from its target's owner.
     IfNotOwner,
 }
 
@@ -134,20 +134,19 @@ pub trait Files {
         self.open(path, policy)
     }
 
-    /// All bytes of a small file as they are on disk now; `None` for one that is better sent from its descriptor.
+    /// The current bytes of a small file; `None` if the file is better sent from its descriptor.
     fn content(&mut self, opened: &Opened) -> Option<SharedBytes>;
 
     /// Reads the range of a file for a stage that changes the body.
     ///
-    /// # Errors
-    /// It cannot be read, or the file has become shorter than the range.
+    /// # Errors The file cannot be read, or is shorter than the range.
     fn read(&mut self, range: &FileRange) -> std::io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         self.read_into(range, &mut bytes)?;
         Ok(bytes)
     }
 
-    /// Reads the range of a file to the end of a buffer. If that fails, the buffer is unchanged.
+    /// Appends the range of a file to a buffer, which is unchanged after an error.
     ///
     /// # Errors
     /// See [`Files::read`].
@@ -168,8 +167,8 @@ pub trait Files {
     /// The system's error number and call.
     fn stat(&mut self, path: &[u8], policy: &OpenPolicy) -> Result<Meta, FileError>;
 
-    /// Reads a directory, names that begin with a dot left out, in no order. Links are followed; one that leads nowhere is
-    /// described itself.
+    /// Reads a directory, names that begin with a dot left out, in no order. Links are followed; a dangling link is described
+    /// itself.
     ///
     /// # Errors
     /// The system's error number and call.
@@ -186,7 +185,7 @@ pub trait Files {
         listing::entries(path)
     }
 
-    /// Describes a path, a link itself.
+    /// Describes a path without following a final link.
     ///
     /// # Errors
     /// The system's error number and call.
@@ -194,7 +193,7 @@ pub trait Files {
         listing::describe_link(path)
     }
 
-    /// Changes the file system; later lookups see the result. The default implementation refuses.
+    /// Changes the file system; later calls see the change. By default it is refused.
     ///
     /// # Errors
     /// The system's error number and call.
@@ -205,7 +204,7 @@ pub trait Files {
         })
     }
 
-    /// Makes a temporary file. By default none can be made.
+    /// Creates a temporary file. By default it is refused.
     ///
     /// # Errors
     /// The system's error number and call, with the name of the file.

@@ -20,10 +20,9 @@ pub trait FromArgs: Sized {
     /// nginx's wording for a value of this type.
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError>;
 
-    /// Parses the words of a directive that already has the value `self` at the same level.
+    /// Parses the words of a repeated directive; `self` is the value set by the earlier one at this level.
     ///
-    /// # Errors
-    /// Most directives are permitted once in a level; the others have the errors of [`FromArgs::parse`].
+    /// # Errors Most directives may be written once in a level; others return the errors of [`FromArgs::parse`].
     fn parse_again(self, _: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         Err(ConfError::directive(d, "is duplicate"))
     }
@@ -119,7 +118,7 @@ impl FromArgs for Text {
     }
 }
 
-/// Permissions of new files in the syntax of `dav_access` and similar directives: permission bits.
+/// Permission bits of new files, by `dav_access` and similar directives.
 #[derive(Clone, Copy, Debug)]
 pub struct Access(pub u32);
 

@@ -1,4 +1,4 @@
-//! Settings of the store of the lab, as the supervisor starts the store process by them.
+//! Settings of the store of the lab, for the store process.
 //!
 //! Source: docs/map.md.
 
@@ -180,11 +180,11 @@ impl DashboardSocket {
         self.0.get().map(PathBuf::as_path)
     }
 
-    /// Sets the path: that of the pid file with `.lab.sock` behind it.
+    /// Sets the path to the path of the pid file with the suffix `.lab.sock`.
     pub(crate) fn place_beside(&self, pid: &Path) {
         let mut path = pid.as_os_str().to_owned();
         path.push(DASHBOARD_SUFFIX);
-        // The first path remains.
+        // The first path is kept.
         let _ = self.0.set(path.into());
     }
 }

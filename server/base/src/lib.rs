@@ -1,8 +1,8 @@
 //! The protocol-independent base of every server.
 //!
-//! Logs and their targets, addresses to listen on and to resolve, files, shared zones, regular expressions, types of
-//! directive values, the clock, work for other threads. Absent: exchanges, variables and everything else about
-//! requests; each kind of server has its own. Of the engines, only the common vocabulary ([`engines::http`]) is used.
+//! Logs and their targets, addresses, files, shared zones, regular expressions, types of directive values, the clock, and work
+//! of other threads. Absent: exchanges, variables and anything else about requests, which differ by kind of server. Of the
+//! engines only the common vocabulary ([`engines::http`]) is used.
 #![forbid(unsafe_code)]
 
 pub mod address;

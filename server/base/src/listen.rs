@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::address::{Lookup, host_addresses, parse_port};
 
-/// An address to listen on.
+/// The address on which a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ListenAddr {
     /// An IPv4 or IPv6 address and port.
@@ -75,11 +75,11 @@ pub struct SocketOptions {
     pub keepalive: Option<KeepAlive>,
     /// TCP_FASTOPEN queue length.
     pub fastopen: Option<i32>,
-    /// Users who may connect to a UNIX-domain socket.
+    /// Users with access to a UNIX-domain socket.
     pub access: UnixAccess,
 }
 
-/// Users who may connect to a UNIX-domain socket.
+/// Users with access to a UNIX-domain socket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnixAccess {
     /// All: the mode of its file is 0666.

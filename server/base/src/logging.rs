@@ -1,6 +1,6 @@
 //! `error_log`, the parameters of `syslog:`, `debug_connection`.
 //!
-//! A log as data; it is opened by the supervisor or, where that needs no rights, by the worker.
+//! A log as data; it is opened by the supervisor, or by the worker if no rights are needed.
 //!
 //! Source: nginx documentation, `error_log`, "Logging to syslog", `debug_connection`.
 
@@ -18,10 +18,9 @@ use crate::networks::Network;
 use crate::opened::{ErrorLogConf, LogTarget};
 use crate::syslog::{FACILITIES, SyslogTarget};
 
-/// Parses `error_log` and notes what it needs opened.
+/// Parses `error_log` and records its target for opening.
 ///
-/// # Errors
-/// An unknown level or parameter, or a target that is none.
+/// # Errors An unknown level or parameter, or an invalid target.
 pub fn error_log(cx: &mut dyn ConfigContext, d: &Directive) -> Result<ErrorLogConf, ConfError> {
     let target = match d.arg(0) {
         b"stderr" => LogTarget::Stderr,
@@ -29,7 +28,7 @@ pub fn error_log(cx: &mut dyn ConfigContext, d: &Directive) -> Result<ErrorLogCo
         t if t.starts_with(b"syslog:") => LogTarget::Syslog(syslog(cx, d)?),
         file => LogTarget::File(OsString::from_vec(cx.full_path(file)).into()),
     };
-    cx.note_log(&target);
+    cx.record_log(&target);
     let mut log = ErrorLogConf::plain(target);
     let (mut level, mut topics) = (None, Topics::NONE);
     for word in &d.args[1..] {

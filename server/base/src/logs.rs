@@ -1,8 +1,8 @@
 //! Access log files: direct, buffered, compressed, or named by variables.
 //!
-//! Every thread has one [`Logs`]. The process that starts the worker opens the files. Only files with variables in
-//! their names are opened here, with the worker's own rights. Lines of several threads never mix: each write is one
-//! call on a descriptor opened for appending. The cost of a line is independent of the number of logs and open files.
+//! Every thread has one [`Logs`]. The process that starts the worker opens the files; only files with variables in their names
+//! are opened here, with the worker's own rights. Lines of several threads never mix: each write is one call on a descriptor
+//! opened for appending. A line costs the same however many logs and open files there are.
 //!
 //! A line that cannot be written is lost; the loss is reported once a minute for each file ([`Logs::report`]). A full
 //! disk is tried once a second (`trouble`).
@@ -45,7 +45,7 @@ pub struct LogCache {
     pub max: usize,
     /// Close a file not used for this long, milliseconds.
     pub inactive_ms: u64,
-    /// Open a file anew after this long, milliseconds.
+    /// Reopen a file after this time, milliseconds.
     pub valid_ms: u64,
     /// Uses within `inactive` for a file to stay open.
     pub min_uses: u32,
@@ -85,7 +85,7 @@ struct OpenLog {
 }
 
 impl Logs {
-    /// Memory to write a line into, empty; [`Self::return_line`] takes it back.
+    /// An empty buffer for a line; [`Self::return_line`] returns it.
     pub fn take_line(&mut self) -> Vec<u8> {
         let mut line = std::mem::take(&mut self.line);
         line.clear();
@@ -93,7 +93,7 @@ impl Logs {
         line
     }
 
-    /// Takes the memory of a line back, unless it has become large.
+    /// Keeps the buffer of a line for the next one, unless it has become large.
     pub fn return_line(&mut self, line: Vec<u8>) {
         if line.capacity() <= LINE_KEPT_BYTES {
             self.line = line;
@@ -202,13 +202,13 @@ impl Logs {
 
     /// Flushes everything and forgets open files: before an exit, a reopening or a new configuration.
     pub fn flush_all(&mut self) {
-        // Files are about to change: those that come may have room.
+        // Reopened files may have room, so the next write is tried at once.
         self.troubles.try_again();
         self.flush_some(usize::MAX);
     }
 
-    /// Flushes and closes up to `count` buffers and open files, if all at once would take too long; returns true when
-    /// none is left.
+    /// Flushes and closes up to `count` buffers and open files, since all at once may take too long. Returns true if none is
+    /// left.
     pub fn flush_some(&mut self, count: usize) -> bool {
         for _ in 0..count {
             if let Some(mut buffer) = self.buffers.pop() {
@@ -293,7 +293,7 @@ impl Buffer {
             None => troubles.put(&self.path, &self.file, &self.data, now_ms),
             Some(level) => {
                 let mut encoder = GzEncoder::new(Vec::new(), Compression::new(level));
-                // Memory takes everything.
+                // Writing to memory cannot fail.
                 let _ = encoder.write_all(&self.data);
                 if let Ok(packed) = encoder.finish() {
                     troubles.put(&self.path, &self.file, &packed, now_ms);

@@ -32,7 +32,7 @@ fn a_buffer_is_written_when_full_or_due() {
     assert_eq!(content(&path), b"");
     logs.write((&path, &log), b"bbbb\n", how, 10);
     assert_eq!(content(&path), b"aaaa\n");
-    // When the lines would have been due that have been written meanwhile; then again when those are due that are there.
+    // First the due time of lines that were written meanwhile, then the due time of the lines still in the buffer.
     assert_eq!(logs.flush_due(50), Some(100));
     assert_eq!(logs.flush_due(100), Some(110));
     assert_eq!(logs.flush_due(110), None);

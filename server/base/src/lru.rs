@@ -15,7 +15,7 @@ pub(crate) struct Lru<V> {
 struct Node<V> {
     newer: u32,
     older: u32,
-    /// Nothing while the node is free.
+    /// `None` if the node is free.
     entry: Option<(Arc<[u8]>, V)>,
 }
 
@@ -79,7 +79,7 @@ impl<V> Lru<V> {
         node.entry.as_ref().map(|(key, value)| (key, value))
     }
 
-    /// Makes a node that is not in the order its newest.
+    /// Links an unlinked node as the newest.
     fn link(&mut self, at: u32) {
         let older = std::mem::replace(&mut self.newest, at);
         self.nodes[at as usize].older = older;

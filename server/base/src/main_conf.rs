@@ -22,7 +22,7 @@ pub struct MainConf {
     pub daemon: bool,
     /// Serve from a worker process of its own.
     pub master_process: bool,
-    /// Position of the `user` directive, for messages: ` in FILE:LINE`.
+    /// The place of the directive `user`, for messages: ` in FILE:LINE`.
     pub user_at: String,
     /// The worker process.
     pub worker: WorkerProcess,
@@ -42,7 +42,7 @@ pub struct MainConf {
     pub memory_limit_bytes: Option<u64>,
     /// Error logs of the main context.
     pub error_logs: Vec<ErrorLogConf>,
-    /// One of the error logs is standard error.
+    /// An error log writes to standard error.
     pub uses_stderr: bool,
     /// Directories to make for temporary files.
     pub temp_paths: BTreeSet<PathBuf>,
@@ -132,7 +132,7 @@ impl MainConf {
 
     /// Fills in the defaults that depend on other settings.
     pub fn finish(&mut self, error_log: Option<&Path>) {
-        // As in nginx, there is a file for the output of libraries.
+        // As in nginx, output of libraries is written to a log file.
         let is_file =
             |log: &ErrorLogConf| matches!(log.target, LogTarget::File(_) | LogTarget::Stderr);
         if !self.error_logs.iter().any(is_file)
@@ -161,10 +161,9 @@ impl MainConf {
         }
     }
 
-    /// Notes that a directive is written.
+    /// Records that a directive is set.
     ///
-    /// # Errors
-    /// It was written before.
+    /// # Errors It was set before.
     pub fn once(&mut self, d: &Directive) -> Result<(), ConfError> {
         conf::once(d, self.set.iter().any(|name| name == d.name()))?;
         self.set.push(d.name().to_owned());

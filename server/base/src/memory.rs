@@ -1,13 +1,12 @@
-//! Memory that a thread holds for responses until their clients take them: encoders, and bodies made before they can
-//! leave.
+//! Memory of a thread for responses until their clients receive them: encoders, and bodies produced before they can be sent.
 //!
-//! A client that reads nothing, or a byte at a time, keeps response bytes in memory, and may send a hundred requests
-//! on one connection. So a connection has a share and a thread has a budget: a claim beyond them waits, or does
-//! without. Files, and bytes that a cache shares, are not counted: they cost a response nothing. A waiting exchange is
-//! woken once enough is released for its claim.
+//! A slow client keeps response bytes in memory, and may send a hundred requests on one connection. So a connection has a share
+//! and a thread has a budget: a claim beyond them waits, or the optional work is skipped. Files and bytes shared with a cache
+//! are not counted, since they need no memory of the response. A waiting exchange is woken once enough is released for its
+//! claim.
 //!
-//! Apart from that, the process has a limit (`worker_memory_limit`): the driver says when it is reached ([`set_full`]),
-//! and when what only saves time is to be let go of ([`relieve`]).
+//! In addition the process has a limit (`worker_memory_limit`): the driver reports when it is reached ([`set_full`]), and when
+//! caches are to be freed ([`relieve`]).
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -22,12 +21,12 @@ pub struct Claim {
     bytes: u64,
 }
 
-/// Counts `bytes` for a connection, by its number (`$connection`). `None` if its share or
-/// the thread's budget is used up; what is the only claim of its connection is always granted.
+/// Counts `bytes` for a connection, by its number (`$connection`). Returns `None` if its share or the thread's budget is used
+/// up; the only claim of a connection is always granted.
 #[must_use]
 pub fn claim(connection: u64, bytes: u64) -> Option<Claim> {
     let granted = LEDGER.with_borrow_mut(|ledger| ledger.claim(connection, bytes));
-    // Not `then_some`: a claim that is dropped gives back.
+    // Not `then_some`: dropping a claim releases its bytes.
     granted.then(|| Claim { connection, bytes })
 }
 
@@ -44,7 +43,7 @@ pub fn allowance_bytes() -> u64 {
 /// Wakes a waiter that was refused `bytes` once its connection, by number, may have them.
 pub fn wait_for(connection: u64, bytes: u64, waker: Waker) {
     LEDGER.with_borrow_mut(|ledger| {
-        // Exchanges that ended meanwhile are nobody to wake, and one that asks again is in the queue.
+        // Ended exchanges are removed, and an exchange that claims again is already in the queue.
         ledger.waiters.retain(|known| !known.waker.is_orphan());
         if !ledger
             .waiters
@@ -100,10 +99,10 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        // While a thread ends the ledger may be gone already.
+        // At the end of a thread its ledger may be freed already.
         let _ = LEDGER.try_with(|ledger| {
             let mut ledger = ledger.borrow_mut();
-            ledger.give_back(self.connection, self.bytes);
+            ledger.release(self.connection, self.bytes);
             ledger.wake_waiters();
         });
     }
@@ -120,9 +119,9 @@ thread_local! {
 #[derive(Default)]
 struct Ledger {
     bytes: u64,
-    /// By connection; only those that hold something.
+    /// By connection; only connections with claims.
     shares: HashMap<u64, Share>,
-    /// The waiters, in the order in which they asked: one for each exchange at most.
+    /// The waiters, in the order of their claims: at most one for each exchange.
     waiters: Vec<Waiter>,
 }
 
@@ -158,7 +157,7 @@ impl Ledger {
         share.claims == 0 || fits
     }
 
-    /// Wakes the first waiting exchanges whose claims fit; they claim again, and those that are refused wait again.
+    /// Wakes the first waiting exchanges with claims that fit. They claim again; refused ones wait again.
     fn wake_waiters(&mut self) {
         if self.waiters.is_empty() {
             return;
@@ -183,7 +182,7 @@ impl Ledger {
         }
     }
 
-    fn give_back(&mut self, connection: u64, bytes: u64) {
+    fn release(&mut self, connection: u64, bytes: u64) {
         self.shrink(connection, bytes);
         if let Some(share) = self.shares.get_mut(&connection) {
             share.claims -= 1;
@@ -198,9 +197,9 @@ impl Ledger {
 pub const CONNECTION_BYTES: u64 = 3584 << 10;
 /// Bytes that the responses of one thread may claim together.
 pub const THREAD_BYTES: u64 = 32 << 20;
-/// No response claims more than this part of what is left of the budget.
+/// A response claims at most this part of the remaining budget.
 const ALLOWED_PART: u64 = 4;
-/// When a response that waits is tried again though nothing was given back for it: another may have been woken in its place.
+/// Time after which a waiting response is tried again without a release for it: another may have been woken in its place.
 pub const RETRY_MS: u64 = 1000;
 /// Maximum number of exchanges that the release of one claim wakes.
 pub const WAKES_MAX: usize = 16;

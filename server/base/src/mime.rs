@@ -1,4 +1,4 @@
-//! Lists of media types by which a module chooses responses: `charset_types`, `gzip_types` and their kin.
+//! Lists of media types for which a module processes responses: `charset_types`, `gzip_types` and so on.
 //!
 //! Source: nginx documentation, directive `gzip_types`.
 

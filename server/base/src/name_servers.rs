@@ -1,6 +1,6 @@
 //! Name servers of the directive `resolver`, which answer lookups at run time.
 //!
-//! Absent: what asks them, which is the driver's.
+//! Absent: the resolver itself, which is part of the driver.
 //!
 //! Source: nginx documentation, directive `resolver`.
 
@@ -11,7 +11,7 @@ use conf::{ConfError, Directive};
 use crate::address::parse_endpoint;
 use crate::config::ConfigContext;
 
-/// One `resolver`. Every location that inherits it has the same one, so that its pointer says whose cache a name is in.
+/// One `resolver`. Locations that inherit it share it, so its pointer identifies the cache of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NameServers {
     /// The servers, in the order in which they take turns; at least one.
@@ -46,7 +46,7 @@ pub fn name_servers(cx: &mut dyn ConfigContext, d: &Directive) -> Result<NameSer
         match text.split_once('=') {
             Some(("valid", value)) => {
                 let seconds = conf::parse_time_s(value.as_bytes()).ok_or_else(invalid)?;
-                // As in nginx no time is no override.
+                // As in nginx, a time of 0 does not override the TTL.
                 read.valid_ms = (seconds > 0).then(|| seconds.saturating_mul(1000));
             }
             Some(("ipv4", value)) => read.ipv4 = on_or_off(value)?,

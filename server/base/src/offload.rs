@@ -1,11 +1,10 @@
-//! Long work, done on a thread that serves no connections.
+//! Long work on threads without connections.
 //!
-//! The core has no threads. The driver lends a function ([`Env::offload`]) that does work on one of a few threads, in
-//! the order of its arrival. A handler that began a [`Job`] stores it with its exchange, registers the exchange's waker
-//! ([`Job::wakes`]), and waits. When it runs again, it checks the job. Without such a function, the work is done at
-//! once.
+//! The core has no threads. The driver lends a function that queues work ([`Env::offload`]) for a few threads. A handler stores
+//! its [`Job`] with the exchange, registers the exchange's waker ([`Job::wakes`]), waits, and checks the job when it runs
+//! again. Without such a function the work is done at once.
 //!
-//! Absent: cancelling work that has begun. Work with a dropped job is not begun.
+//! Absent: canceling work in progress. Work is not begun if its job was dropped.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 
@@ -18,14 +17,14 @@ pub type Work = Box<dyn FnOnce() + Send>;
 /// Queues work for another thread.
 pub type Offload = fn(Work) -> Result<(), Full>;
 
-/// Too much work waits already.
+/// The queue is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
 /// The progress of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Progress<T> {
-    /// It waits for a thread, or is in progress.
+    /// It is queued or in progress.
     Pending,
     /// Its result.
     Done(T),
@@ -33,11 +32,11 @@ pub enum Progress<T> {
     Broken,
 }
 
-/// Work that was begun; several may wait for it.
+/// Work in progress; several exchanges may wait for it.
 #[derive(Clone, Debug)]
 pub struct Job<T>(Arc<JobState<T>>);
 
-/// The result to come and the exchanges that wait for it: one waker for each.
+/// The future result, and one waker for each exchange that waits for it.
 #[derive(Debug)]
 struct JobState<T> {
     result: OnceLock<Option<T>>,
@@ -53,8 +52,7 @@ impl<T> JobState<T> {
 impl<T: Copy + Send + Sync + 'static> Job<T> {
     /// Begins work.
     ///
-    /// # Errors
-    /// Too much waits already.
+    /// # Errors The queue is full.
     pub fn begin(env: &Env, work: impl FnOnce() -> T + Send + 'static) -> Result<Self, Full> {
         let place = Arc::new(JobState {
             result: OnceLock::new(),
@@ -83,10 +81,10 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
         }
     }
 
-    /// Wakes an exchange when the work has ended; at once if it has.
+    /// Wakes an exchange at the end of the work, or at once if it has ended.
     pub fn wakes(&self, waker: RemoteWaker) {
         let mut waiters = self.0.waiters();
-        // The result is set before those who wait are taken.
+        // The result is set before the waiters are taken.
         if self.0.result.get().is_some() {
             drop(waiters);
             return waker.wake();
@@ -102,7 +100,7 @@ impl<T: Copy + Send + Sync + 'static> Job<T> {
     }
 }
 
-/// A job without the wish that it be done.
+/// A weak reference: it does not keep queued work alive.
 #[derive(Clone, Debug)]
 pub struct WeakJob<T>(Weak<JobState<T>>);
 
@@ -113,7 +111,7 @@ impl<T> WeakJob<T> {
     }
 }
 
-/// Notes on drop that there will be no result, if the work has ended without one, and wakes the waiting exchanges.
+/// On drop marks the job as broken if the work has ended without a result, and wakes the waiting exchanges.
 struct Settles<T>(Option<Arc<JobState<T>>>);
 
 impl<T> Drop for Settles<T> {
@@ -121,8 +119,7 @@ impl<T> Drop for Settles<T> {
         let Some(place) = self.0.take() else { return };
         let _ = place.result.set(None);
         let waiters = std::mem::take(&mut *place.waiters());
-        // Dropped before the waiters resume: a job still held by this thread would be found by the next request for the
-        // same work.
+        // Before the waiters are woken: a job still held by this thread would be found by the next request for the same work.
         drop(place);
         waiters.iter().for_each(RemoteWaker::wake);
     }
@@ -140,7 +137,7 @@ mod tests {
         static KEPT: RefCell<Vec<Work>> = const { RefCell::new(Vec::new()) };
     }
 
-    /// Keeps work until it is taken; one piece at most.
+    /// Stores at most one piece of work until it is taken.
     fn keep(work: Work) -> Result<(), Full> {
         KEPT.with_borrow_mut(|kept| {
             if !kept.is_empty() {

@@ -1,4 +1,4 @@
-//! Error logs as a configuration names them, the opened logs of one configuration, and the error logs made of both.
+//! Error logs of a configuration, its opened files and sockets, and the error logs built from both.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::errlog::{ErrorLog, FullDisk, Level, MemoryBuffer, Output, Ring, Sink, Topics};
 use crate::syslog::{Syslog, SyslogTarget};
 
-/// Target of an error log.
+/// The target of an error log.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum LogTarget {
     /// A file, absolute.
@@ -60,7 +60,7 @@ pub struct OpenedLogs {
 }
 
 impl OpenedLogs {
-    /// The error log that these directives name together.
+    /// The error log of these directives together.
     pub fn error_log(&self, list: &[ErrorLogConf]) -> ErrorLog {
         let sinks = list.iter().filter_map(|log| {
             Some(Sink {

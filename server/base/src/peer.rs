@@ -19,7 +19,7 @@ impl Peer {
         match self {
             Self::Inet(addr) => match addr.ip() {
                 IpAddr::V4(ip) => push_v4(ip.octets(), out),
-                // A vector takes everything.
+                // Writing to a vector cannot fail.
                 IpAddr::V6(ip) => drop(write!(out, "{ip}")),
             },
             Self::Unix => out.extend_from_slice(b"unix:"),
@@ -40,8 +40,8 @@ fn push_v4(octets: [u8; 4], out: &mut Vec<u8>) {
 
 /// Bytes of the longest number with its point.
 const OCTET_BYTES: usize = 4;
-/// Each number with a point behind it, and how many bytes both have: a request can need several addresses, and computing the
-/// digits of one costs 190 instructions more.
+/// Each number with a point after it, and the length of both. A request can need several addresses, and computing their digits
+/// costs 190 instructions more for each.
 static OCTETS: [([u8; OCTET_BYTES], usize); 256] = octets();
 
 const fn octets() -> [([u8; OCTET_BYTES], usize); 256] {

@@ -1,12 +1,12 @@
-//! Counters that each thread has for itself, added up on reading.
+//! Counters of each thread, summed on reading.
 //!
-//! Nothing is shared on the way of a request: only its thread writes a cell, on cache lines of its own. The counts of
-//! a thread outlive it.
+//! Requests write no shared memory: only its thread writes a cell, on cache lines of its own. The counts of a thread outlive
+//! it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The cells of all threads there are or were.
+/// The cells of all current and ended threads.
 #[derive(Debug)]
 pub struct PerThread<T>(Mutex<Vec<Arc<T>>>);
 
@@ -24,8 +24,8 @@ impl<T> PerThread<T> {
 }
 
 impl<T: Default> PerThread<T> {
-    /// A cell for this thread: one that a thread before it has left goes on, so that there are never more than threads.
-    pub fn mine(&self) -> Arc<T> {
+    /// A cell for this thread. Cells of ended threads are reused, so there are at most as many cells as threads.
+    pub fn of_thread(&self) -> Arc<T> {
         let mut cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(left) = cells.iter().find(|cell| Arc::strong_count(cell) == 1) {
             return Arc::clone(left);
@@ -35,7 +35,7 @@ impl<T: Default> PerThread<T> {
         cell
     }
 
-    /// Shows every cell. They are not read at one moment, so that a sum may be off by what happens meanwhile.
+    /// Passes every cell to `see`. Cells are not read at one instant, so a sum may miss concurrent changes.
     pub fn each(&self, see: impl FnMut(&T)) {
         let cells = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         cells.iter().map(|cell| &**cell).for_each(see);

@@ -38,10 +38,10 @@ pub struct ListedRegex {
     regex: Regex,
 }
 
-/// The expressions of a configuration that is being read, by pattern and whether case does not matter: thousands of
-/// servers have the same ones, and compiling each takes longer than reading its server.
+/// Compiled expressions of a configuration that is being read, by pattern and caselessness. Thousands of servers have equal
+/// expressions, and compiling one takes longer than reading its server.
 #[derive(Default)]
-pub struct KnownRegexes(HashMap<(Vec<u8>, bool), Regex>);
+pub struct RegexCache(HashMap<(Vec<u8>, bool), Regex>);
 
 /// The compiled code of a [`Regex`].
 #[derive(Debug)]
@@ -58,13 +58,13 @@ pub struct Compiled {
 /// The match failed to finish within its limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatchLimit {
-    /// The library's number for what went wrong, which is negative.
+    /// The library's error code, which is negative.
     code: i32,
 }
 
 impl MatchLimit {
-    /// nginx's words for it.
-    pub fn shown<'a>(self, subject: &'a [u8], pattern: &'a str) -> impl fmt::Display + 'a {
+    /// The error in nginx's words.
+    pub fn display<'a>(self, subject: &'a [u8], pattern: &'a str) -> impl fmt::Display + 'a {
         fmt::from_fn(move |f| {
             let (code, subject) = (self.code, Shown(subject));
             write!(
@@ -89,7 +89,7 @@ pub trait MatchState {
     /// Assigns the slot of a variable.
     fn set_slot(&mut self, slot: usize, value: Option<Vec<u8>>);
 
-    /// A match could not be finished, as the message says.
+    /// A match could not be finished; the message has the reason.
     fn match_failed(&mut self, message: fmt::Arguments<'_>);
 }
 
@@ -202,7 +202,7 @@ impl Compiled {
         Ok(true)
     }
 
-    /// Where the groups of the first match are, the whole match first; captures and variables stay what they were.
+    /// The ranges of the groups of the first match, the whole match first; captures and variables are not changed.
     ///
     /// # Errors
     /// The match limit was reached, and `state` has been informed.
@@ -221,7 +221,7 @@ impl Compiled {
         found.inspect_err(|limit| self.report(state, subject, *limit))
     }
 
-    /// Whether `subject` matches; captures stay what they were.
+    /// Returns whether `subject` matches; captures are not changed.
     ///
     /// # Errors
     /// The match limit was reached, and `state` has been informed.
@@ -259,7 +259,7 @@ impl Compiled {
 
     #[cold]
     fn report(&self, state: &mut dyn MatchState, subject: &[u8], limit: MatchLimit) {
-        let text = limit.shown(subject, &self.pattern);
+        let text = limit.display(subject, &self.pattern);
         state.match_failed(format_args!("{text}"));
     }
 }
@@ -306,7 +306,7 @@ impl ListedRegex {
     }
 }
 
-/// Memory of the library for the groups of a match.
+/// The library's buffer for the groups of a match.
 struct Locations {
     /// Number of groups that fit.
     groups: usize,
@@ -317,11 +317,10 @@ thread_local! {
     static LOCATIONS: Cell<Option<Locations>> = const { Cell::new(None) };
 }
 
-/// Matches a pattern that was made while serving: the groups, the whole match first, and the names of those that have
-/// one; `None` where it does not match.
+/// Matches a pattern that was created at run time. Returns the groups with their names, the whole match first; `None` if it
+/// does not match.
 ///
-/// # Errors
-/// The pattern is none, or the match limit was reached.
+/// # Errors The pattern is invalid, or the match limit was reached.
 pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, String> {
     let text = String::from_utf8_lossy(pattern);
     let limited = format!("(*LIMIT_MATCH={MATCH_LIMIT}){text}");
@@ -334,7 +333,8 @@ pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, 
         )
     })?;
     let found = regex.captures(subject);
-    let found = found.map_err(|error| MatchLimit::from(error).shown(subject, &text).to_string())?;
+    let found =
+        found.map_err(|error| MatchLimit::from(error).display(subject, &text).to_string())?;
     Ok(found.map(|captures| {
         let name = |n: usize| regex.capture_names().get(n).cloned().flatten();
         let group = |n: usize| Group {
@@ -352,7 +352,7 @@ pub fn match_once(pattern: &[u8], subject: &[u8]) -> Result<Option<Vec<Group>>, 
 pub struct Group {
     /// Its name.
     pub name: Option<String>,
-    /// The text of the capture, empty where it took no part.
+    /// The text of the capture; empty if the group did not take part.
     pub text: Vec<u8>,
 }
 
@@ -364,7 +364,7 @@ pub struct Captures {
 }
 
 impl Captures {
-    /// Forgets everything; capacity stays.
+    /// Clears all captures and keeps the capacity.
     pub fn clear(&mut self) {
         self.subject.clear();
         self.spans.clear();
@@ -380,7 +380,7 @@ impl Captures {
         self.spans.is_empty()
     }
 
-    /// The text of group `n`, empty where it took no part.
+    /// The text of group `n`; empty if it did not take part.
     pub fn get(&self, n: usize) -> &[u8] {
         self.spans
             .get(n)

@@ -1,38 +1,38 @@
 //! A cache with a limit on the sum of weights and S3-FIFO eviction.
 //!
-//! A new value goes to the end of the small queue, which has a tenth of the room. With its second use it moves to the main
-//! queue; one that comes to the front of the small queue before is evicted, and the ghost list remembers its hash. A value
-//! that the ghost list knows goes to the main queue at once. At the front of the main queue a value that was used since
-//! goes back to the end. So a scan over any number of values passes through the small queue and leaves the main queue as it
-//! is, and further uses move nothing: they count up to [`USES_MAX`] in the slot.
+//! A new value is added to the end of the small queue, which has a tenth of the room. With its second use it moves to the main
+//! queue. If it reaches the front of the small queue before, it is evicted, and the ghost list records its hash. A value in the
+//! ghost list is added to the main queue at once. At the front of the main queue, a value used since moves back to the end. So
+//! a scan over many values passes through the small queue and does not change the main queue. Further uses move nothing; the
+//! slot counts them up to [`USES_MAX`].
 //!
-//! [`S3Fifo::admits`] lets a caller turn away what was asked for once: then a value that is not used again drives out nothing and
-//! costs no insertion, which in a large cache means waiting for the memory of what it drives out.
+//! With [`S3Fifo::admits`] a caller can refuse values at their first request: a value that is not used again evicts nothing and
+//! costs no insertion, which in a large cache misses the CPU cache.
 //!
-//! Values are found by a hash and a comparison that the caller has; their weights are the caller's too, bytes or one each.
-//! Absent: expiry, and any lock: each thread has its own.
+//! Callers provide hash, comparison and weight of a value; weights are bytes, or one each. Absent: expiry, and locks: each
+//! thread has its own cache.
 //!
-//! Source: Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023. Different here:
-//! values leave the small queue for the main queue when they are used, not when they are to be evicted, so that an eviction
-//! from it is one step; the ghost list is a table of fingerprints in which a collision forgets the older one; and an eviction
-//! looks at [`LOOKS_MAX`] values of the main queue at most.
+//! Source: Yang, Zhang, Qiu, Yue, Rashmi, "FIFO queues are all you need for cache eviction", SOSP 2023. Differences: values
+//! move from the small to the main queue when they are used, not at their eviction, so an eviction from it is one step. The
+//! ghost list is a table of fingerprints; a collision drops the older one. An eviction examines at most [`LOOKS_MAX`] values of
+//! the main queue.
 
-/// Values with weights, of which some are evicted where all together would weigh more than the limit.
+/// Values with weights; some are evicted if the sum would exceed the limit.
 #[derive(Debug)]
 pub struct S3Fifo<V> {
     slots: Vec<Slot<V>>,
     free: Vec<u32>,
-    /// First slot of the values whose hashes end in the same bits.
+    /// First slot of the values with the same last bits of their hashes.
     chains: Box<[u32]>,
     small: Queue,
     main: Queue,
     ghosts: Ghosts,
     limit: u64,
-    /// Values that came to the full cache for the first time.
+    /// First-time values offered to the full cache.
     first_times: u32,
 }
 
-/// A value of 40 bytes shares one line of the processor's cache with all that finding and using it reads.
+/// A value of up to 40 bytes shares one CPU cache line with the fields read by lookups.
 #[derive(Debug)]
 #[repr(align(64))]
 struct Slot<V> {
@@ -84,7 +84,7 @@ struct Queue {
 }
 
 impl<V> S3Fifo<V> {
-    /// Makes a cache for values of that weight together; 0 for none.
+    /// Creates a cache for values of this total weight; 0 for none.
     #[must_use]
     pub fn new(limit: u64) -> Self {
         Self {
@@ -99,12 +99,12 @@ impl<V> S3Fifo<V> {
         }
     }
 
-    /// Changes the limit; what is beyond it goes with later insertions and [`S3Fifo::shrink`].
+    /// Changes the limit; values beyond it are evicted by later insertions and [`S3Fifo::shrink`].
     pub fn set_limit(&mut self, limit: u64) {
         self.limit = limit;
     }
 
-    /// The weight that all values may have together.
+    /// The limit of the total weight.
     #[must_use]
     pub fn limit(&self) -> u64 {
         self.limit
@@ -122,14 +122,13 @@ impl<V> S3Fifo<V> {
         self.slots.len() - self.free.len()
     }
 
-    /// There is no value.
+    /// Returns whether the cache is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The place of the value with this hash that `is_it` says yes to; a place is valid until a value is inserted or
-    /// removed.
+    /// The place of the value with this hash that `is_it` accepts. A place is valid until a value is inserted or removed.
     #[inline]
     pub fn find(&self, hash: u64, is_it: impl Fn(&V) -> bool) -> Option<u32> {
         let mut place = *self.first(hash)?;
@@ -142,13 +141,13 @@ impl<V> S3Fifo<V> {
         None
     }
 
-    /// The place at which [`S3Fifo::find`] looks first, which need not have a value, to ask the processor for its memory.
+    /// The first place examined by [`S3Fifo::find`], for prefetching its memory; it may have no value.
     #[inline]
     pub fn first(&self, hash: u64) -> Option<&u32> {
         self.chains.get(self.chain(hash))
     }
 
-    /// The place of a value with this hash, which is probably `near`.
+    /// The place of a value with this hash, probably `near`.
     #[inline]
     pub fn find_near(&self, hash: u64, near: u32) -> Option<u32> {
         match self.slots.get(near as usize) {
@@ -157,7 +156,7 @@ impl<V> S3Fifo<V> {
         }
     }
 
-    /// Uses the value at a place that [`S3Fifo::find`] gave; `None` if it is none.
+    /// Returns and counts a use of the value at a place from [`S3Fifo::find`]; `None` if it has no value.
     #[inline]
     pub fn use_at(&mut self, place: u32) -> Option<&mut V> {
         let slot = self.slots.get_mut(place as usize)?;
@@ -171,26 +170,26 @@ impl<V> S3Fifo<V> {
         self.slots.get_mut(place as usize)?.value.as_mut()
     }
 
-    /// Whether a value is worth inserting: there is room for it, or one with its hash was evicted or turned away, of the last
-    /// as many as there are values; or it is one in [`ADMITTED_SHARE`], so that unused values go, however many others
-    /// come before one comes again. It is remembered that it was turned away.
+    /// Returns whether to insert a value: there is room, its hash is in the ghost list, or it is the 1 in [`ADMITTED_SHARE`].
+    /// The share replaces unused values even if no value is requested twice within the ghost list's reach. The ghost list has
+    /// as many hashes as there are values. A refused hash enters the ghost list.
     pub fn admits(&mut self, hash: u64, weight: u64) -> bool {
         if weight > self.limit {
             return false;
         }
-        if self.weight() + weight <= self.limit || self.ghosts.knows(hash) {
+        if self.weight() + weight <= self.limit || self.ghosts.contains(hash) {
             return true;
         }
         self.first_times = self.first_times.wrapping_add(1);
         if self.first_times.is_multiple_of(ADMITTED_SHARE) {
-            // It is not remembered, which would lead it to the main queue.
+            // Its hash does not enter the ghost list, which would add it to the main queue.
             return true;
         }
         self.ghosts.remember(hash, self.len());
         false
     }
 
-    /// The memory of [`S3Fifo::admits`], to ask the processor for it.
+    /// The memory read by [`S3Fifo::admits`], for prefetching.
     #[inline]
     pub fn admission(&self, hash: u64) -> Option<&impl Sized> {
         self.ghosts.table.get(self.ghosts.place(hash))
@@ -212,8 +211,7 @@ impl<V> S3Fifo<V> {
 
     /// Inserts a value, evicts others as needed, and returns its place.
     ///
-    /// # Errors
-    /// The value, where it cannot be kept.
+    /// # Errors The value, if it cannot be stored.
     pub fn insert(&mut self, hash: u64, weight: u64, value: V) -> Result<u32, V> {
         if weight > self.limit.min(u64::from(WEIGHT_MAX)) {
             return Err(value);
@@ -247,7 +245,7 @@ impl<V> S3Fifo<V> {
         Ok(place)
     }
 
-    /// Takes the value out that is at a place.
+    /// Removes the value at a place.
     pub fn remove(&mut self, place: u32) -> Option<V> {
         let value = self.slots.get_mut(place as usize)?.value.take()?;
         self.unlink(place);
@@ -262,7 +260,7 @@ impl<V> S3Fifo<V> {
         self.slots.get(place as usize)?.value.as_ref()
     }
 
-    /// The memory of a place, which need not have a value, to ask the processor for it.
+    /// The memory of a place, for prefetching; it may have no value.
     #[inline]
     pub fn slot(&self, place: u32) -> Option<&impl Sized> {
         self.slots.get(place as usize)
@@ -413,7 +411,7 @@ impl Ghosts {
     fn remember(&mut self, hash: u64, most: usize) {
         self.most = most as u32;
         if most > self.table.len() {
-            // What was known is forgotten: that happens only while the cache grows.
+            // The known hashes are dropped, which happens only while the cache grows.
             self.table = vec![(0, 0); most.next_power_of_two()].into();
         }
         self.count = self.count.wrapping_add(1);
@@ -422,7 +420,7 @@ impl Ghosts {
     }
 
     /// Whether the hash is known.
-    fn knows(&self, hash: u64) -> bool {
+    fn contains(&self, hash: u64) -> bool {
         let ghost = self.table.get(self.place(hash));
         ghost.is_some_and(|ghost| {
             ghost.0 == fingerprint(hash) && self.count.wrapping_sub(ghost.1) < self.most
@@ -431,7 +429,7 @@ impl Ghosts {
 
     /// Whether the hash is known; it is not afterwards.
     fn take(&mut self, hash: u64) -> bool {
-        let is_known = self.knows(hash);
+        let is_known = self.contains(hash);
         let place = self.place(hash);
         if is_known && let Some(ghost) = self.table.get_mut(place) {
             ghost.0 = 0;

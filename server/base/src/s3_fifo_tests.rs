@@ -22,7 +22,7 @@ impl Numbers {
     }
 
     /// Uses a number, or puts it in.
-    fn ask(&mut self, number: u64) -> bool {
+    fn request(&mut self, number: u64) -> bool {
         match self.0.find(hash(number), |known| *known == number) {
             Some(place) => self.0.use_at(place).is_some(),
             None => {
@@ -60,10 +60,10 @@ fn weights_are_kept_at_the_limit_one_below_and_one_above() {
         assert_eq!((cache.len(), cache.weight()), (kept, weight * kept as u64));
     }
     let mut numbers = Numbers::new(10);
-    (0..10).for_each(|n| assert!(!numbers.ask(n)));
+    (0..10).for_each(|n| assert!(!numbers.request(n)));
     assert_eq!(numbers.0.weight(), 10);
     assert!((0..10).all(|n| numbers.has(n)));
-    numbers.ask(10);
+    numbers.request(10);
     assert_eq!(
         (numbers.0.weight(), numbers.has(0), numbers.has(10)),
         (10, false, true)
@@ -76,10 +76,10 @@ fn a_scan_leaves_what_is_used_where_it_is() {
     let mut numbers = Numbers::new(1000);
     let hot = 0..800;
     for _ in 0..3 {
-        hot.clone().for_each(|n| _ = numbers.ask(n));
+        hot.clone().for_each(|n| _ = numbers.request(n));
     }
     assert_eq!(numbers.0.main.weight, 800);
-    (10_000..1_010_000).for_each(|n| assert!(!numbers.ask(n)));
+    (10_000..1_010_000).for_each(|n| assert!(!numbers.request(n)));
     hot.into_iter().for_each(|n| assert!(numbers.has(n)));
     assert_eq!(numbers.0.weight(), 1000);
     numbers.check();
@@ -88,19 +88,19 @@ fn a_scan_leaves_what_is_used_where_it_is() {
 #[test]
 fn what_comes_back_soon_after_its_eviction_stays() {
     let mut numbers = Numbers::new(100);
-    (0..150).for_each(|n| _ = numbers.ask(n));
+    (0..150).for_each(|n| _ = numbers.request(n));
     assert!(!numbers.has(20));
-    numbers.ask(20);
+    numbers.request(20);
     let place = numbers
         .0
         .find(hash(20), |n| *n == 20)
         .expect("it was put in");
     assert!(numbers.0.slots[place as usize].packed.in_main());
-    (1000..1150).for_each(|n| _ = numbers.ask(n));
+    (1000..1150).for_each(|n| _ = numbers.request(n));
     assert!(numbers.has(20), "a ghost returns to the main queue");
-    // What was evicted longer ago than there are values is not known any more.
+    // The ghost list drops a hash after as many evictions as there are values.
     assert!(!numbers.has(0));
-    numbers.ask(0);
+    numbers.request(0);
     let place = numbers.0.find(hash(0), |n| *n == 0).expect("it was put in");
     assert!(!numbers.0.slots[place as usize].packed.in_main());
 }
@@ -109,11 +109,11 @@ fn what_comes_back_soon_after_its_eviction_stays() {
 fn main_queue_evicts_what_is_not_used_any_more() {
     let mut numbers = Numbers::new(100);
     for _ in 0..3 {
-        (0..90).for_each(|n| _ = numbers.ask(n));
+        (0..90).for_each(|n| _ = numbers.request(n));
     }
     for round in 1..10 {
         for _ in 0..3 {
-            (round * 1000..round * 1000 + 90).for_each(|n| _ = numbers.ask(n));
+            (round * 1000..round * 1000 + 90).for_each(|n| _ = numbers.request(n));
         }
         numbers.check();
     }
@@ -124,7 +124,7 @@ fn main_queue_evicts_what_is_not_used_any_more() {
 fn an_eviction_looks_at_no_more_values_than_its_bound() {
     let mut numbers = Numbers::new(10_000);
     for _ in 0..4 {
-        (0..10_000).for_each(|n| _ = numbers.ask(n));
+        (0..10_000).for_each(|n| _ = numbers.request(n));
     }
     // All are used; one must go all the same, and few were moved for it.
     let used = |numbers: &Numbers| {
@@ -136,7 +136,7 @@ fn an_eviction_looks_at_no_more_values_than_its_bound() {
             .count()
     };
     assert_eq!(used(&numbers), 10_000);
-    numbers.ask(10_000);
+    numbers.request(10_000);
     assert_eq!((numbers.0.weight(), numbers.0.len()), (10_000, 10_000));
     assert_eq!(used(&numbers), 10_000 - LOOKS_MAX);
     assert!(!numbers.has(LOOKS_MAX as u64 - 1) && numbers.has(LOOKS_MAX as u64));
@@ -146,14 +146,14 @@ fn an_eviction_looks_at_no_more_values_than_its_bound() {
 #[test]
 fn a_smaller_limit_is_reached_value_by_value() {
     let mut numbers = Numbers::new(100);
-    (0..100).for_each(|n| _ = numbers.ask(n));
+    (0..100).for_each(|n| _ = numbers.request(n));
     numbers.0.set_limit(97);
     let evicted = std::iter::from_fn(|| numbers.0.shrink()).count();
     assert_eq!((evicted, numbers.0.len()), (3, 97));
     numbers.0.set_limit(0);
     while numbers.0.shrink().is_some() {}
     assert!(numbers.0.is_empty());
-    assert!(!numbers.ask(1) && !numbers.has(1), "0 keeps nothing");
+    assert!(!numbers.request(1) && !numbers.has(1), "0 keeps nothing");
     numbers.check();
 }
 
@@ -166,7 +166,7 @@ fn random_use_keeps_queues_and_chains_whole() {
         let number = (seed >> 33) % 400;
         // Half of all requests are for a tenth of the values.
         let number = if seed >> 63 == 0 { number % 40 } else { number };
-        hits += u32::from(numbers.ask(number));
+        hits += u32::from(numbers.request(number));
         if number.is_multiple_of(7)
             && let Some(place) = numbers.0.find(hash(number), |known| *known == number)
         {
@@ -232,7 +232,7 @@ fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
     let mut cache = Numbers::new(10);
     for number in 0..10 {
         assert!(cache.0.admits(hash(number), 1), "there is room");
-        cache.ask(number);
+        cache.request(number);
     }
     assert!(!cache.0.admits(hash(100), 1), "it is full");
     assert!(!cache.0.admits(hash(101), 1));
@@ -242,7 +242,7 @@ fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
     );
     assert!(cache.0.admits(hash(100), 1), "it came before");
     assert!(cache.0.admits(hash(100), 1), "it was not inserted");
-    cache.ask(100);
+    cache.request(100);
     cache.check();
     let place = cache.0.find(hash(100), |_| true).expect("it is in");
     assert!(cache.0.slots[place as usize].packed.in_main());
@@ -250,15 +250,14 @@ fn a_value_is_admitted_where_there_is_room_or_when_it_comes_again() {
     assert!(cache.0.admits(hash(102), 1), "there is room again");
     // Of the last ten that were turned away each is known, and none before them.
     let mut cache = Numbers::new(10);
-    assert!((0..10).all(|number| !cache.ask(number)));
+    assert!((0..10).all(|number| !cache.request(number)));
     assert!((200..211).all(|number| !cache.0.admits(hash(number), 1)));
-    let known = (200..211).filter(|number| cache.0.ghosts.knows(hash(*number)));
+    let known = (200..211).filter(|number| cache.0.ghosts.contains(hash(*number)));
     // Two may share a place of the table.
     assert!(known.clone().all(|number| number > 200) && known.count() >= 5);
 }
 
-/// A cache that is full of heavy values that are used no more takes up light ones that come in turns, more of them than the
-/// ghost list knows.
+/// A cache full of unused heavy values admits light values that are requested in turn, even if they exceed the ghost list.
 #[test]
 fn values_of_which_more_come_than_are_remembered_are_taken_up() {
     let mut cache = S3Fifo::new(64_000);

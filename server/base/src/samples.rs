@@ -1,8 +1,8 @@
 //! Samples of connections, for the store of the lab.
 //!
-//! The driver makes one sample of a recorded connection at its close and gives it to a [`SampleSink`]. The sink never waits. The
-//! store process receives samples, page views of experiments and open connections as records ([`Record`]). A sample has the full
-//! address of the client. The store process truncates it before it writes anything. Absent: the store itself.
+//! The driver creates one sample of a recorded connection at its close and passes it to a [`SampleSink`]. The sink never waits.
+//! The store process receives samples, page views of experiments and open connections as records ([`Record`]). A sample has the
+//! full address of the client. The store process truncates it before it writes anything. Absent: the store itself.
 //!
 //! Source: docs/map.md.
 
@@ -168,7 +168,7 @@ impl StoreFigures {
         *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = Some(self);
     }
 
-    /// Shows no figures any more: there is no store.
+    /// Stops publishing figures: there is no store.
     pub fn unpublish() {
         *PUBLISHED.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }

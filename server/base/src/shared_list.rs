@@ -1,10 +1,10 @@
-//! Lists of settings that a level shares with the levels inside it, so that ten thousand addresses above ten thousand
-//! locations are ten thousand addresses.
+//! Lists of settings that a level shares with its inner levels, so that ten thousand locations do not copy a list of the
+//! server.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// A list; cheap to clone, and nothing while it is empty.
+/// A list; cheap to clone, without an allocation while empty.
 #[derive(Debug)]
 pub struct SharedList<T>(Option<Arc<Vec<T>>>);
 
@@ -14,7 +14,7 @@ impl<T: Clone> SharedList<T> {
         Arc::make_mut(self.0.get_or_insert_default()).push(item);
     }
 
-    /// Adds the items of another list, which is shared if this one is empty.
+    /// Adds the items of another list; an empty list shares them.
     pub fn append(&mut self, other: &Self) {
         match &mut self.0 {
             Some(own) => Arc::make_mut(own).extend_from_slice(other),

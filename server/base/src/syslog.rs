@@ -18,7 +18,7 @@ use crate::clock::{MONTHS, utc_offset_s};
 use crate::errlog::{ErrorLog, Level, WeakLog};
 use crate::listen::ListenAddr;
 
-/// A syslog server and what its messages begin with.
+/// A syslog server and the parts of its message headers.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SyslogTarget {
     /// The server.
@@ -33,16 +33,16 @@ pub struct SyslogTarget {
     pub nohostname: bool,
 }
 
-/// A socket that keeps its server in mind; the driver's.
+/// A socket of the driver with a fixed destination.
 pub trait Datagrams: fmt::Debug + Send + Sync {
-    /// Sends one datagram without waiting, and reconnects where that helps.
+    /// Sends one datagram without waiting, and reconnects if this helps.
     ///
     /// # Errors
     /// A datagram is lost: this one, or one before it that the network reports only now.
     fn send(&self, datagram: &[u8]) -> Result<(), NotSent>;
 }
 
-/// Why a datagram is lost.
+/// The error that lost a datagram.
 #[derive(Debug)]
 pub struct NotSent {
     /// The call that failed.
@@ -67,7 +67,7 @@ pub struct Syslog {
 }
 
 impl Syslog {
-    /// A server with the socket that reaches it.
+    /// A server with its socket.
     pub fn new(target: SyslogTarget, hostname: &[u8], socket: Box<dyn Datagrams>) -> Self {
         Self {
             target,
@@ -80,7 +80,7 @@ impl Syslog {
         }
     }
 
-    /// The target that the sender was made for.
+    /// The target of this sender.
     pub fn target(&self) -> &SyslogTarget {
         &self.target
     }
@@ -108,10 +108,10 @@ impl Syslog {
         datagram.extend_from_slice(line);
         match self.socket.send(&datagram) {
             Ok(()) if self.lost.load(Ordering::Relaxed) == 0 => {}
-            Ok(()) => self.tell(None),
+            Ok(()) => self.report(None),
             Err(failed) => {
                 self.lost.fetch_add(1, Ordering::Relaxed);
-                self.tell(Some(&failed));
+                self.report(Some(&failed));
             }
         }
     }
@@ -145,7 +145,7 @@ impl Syslog {
     }
 
     /// Reports lost messages, at most once per [`TOLD_EVERY`].
-    fn tell(&self, failed: Option<&NotSent>) {
+    fn report(&self, failed: Option<&NotSent>) {
         if self.telling.swap(true, Ordering::Relaxed) {
             return;
         }
@@ -230,7 +230,7 @@ mod tests {
     use std::fs::File;
     use std::sync::Arc;
 
-    /// Keeps what it is sent, while it takes anything.
+    /// Stores sent datagrams while it accepts them.
     #[derive(Debug, Default)]
     struct Kept {
         taken: Mutex<Vec<String>>,

@@ -1,8 +1,8 @@
-//! Pools of threads that read files, as `thread_pool` defines them and `aio` names them.
+//! Pools of threads that read files, defined by `thread_pool` and used by `aio`.
 //!
-//! A pool may be named before it is defined: [`ThreadPools::named`] and [`ThreadPools::define`] fill in the same
-//! [`ThreadPool`], and [`ThreadPools::undefined`] finds the names that nothing defines. The pool `default` is there without
-//! a definition. The threads are the driver's.
+//! A pool may be named before it is defined: [`ThreadPools::find_or_expect`] and [`ThreadPools::define`] fill in the same
+//! [`ThreadPool`], and [`ThreadPools::undefined`] finds the names that nothing defines. The pool `default` is there without a
+//! definition. The threads are the driver's.
 //!
 //! Source: nginx documentation, `thread_pool`, `aio`.
 
@@ -23,10 +23,10 @@ struct Limits {
     max_queue: usize,
 }
 
-/// The readers of files that are not in the page cache.
+/// The threads that read files outside of the page cache.
 #[derive(Clone, Debug)]
 pub enum Aio {
-    /// The thread that serves.
+    /// The thread of the connection.
     Off,
     /// The threads of a pool.
     Threads(Arc<ThreadPool>),
@@ -34,10 +34,10 @@ pub enum Aio {
 
 /// The pools of a configuration.
 #[derive(Clone, Debug, Default)]
-pub struct ThreadPools(Vec<Named>);
+pub struct ThreadPools(Vec<NamedPool>);
 
 #[derive(Clone, Debug)]
-struct Named {
+struct NamedPool {
     pool: Arc<ThreadPool>,
     /// The error if no directive defines the pool; `None` for `default`.
     unknown: Option<ConfError>,
@@ -73,17 +73,16 @@ impl ThreadPools {
         self.entry(DEFAULT, || None)
     }
 
-    /// The pool that a directive names.
-    pub fn named(&mut self, name: &str, d: &Directive) -> Arc<ThreadPool> {
+    /// The pool of this name; one that is never defined is an error at the end.
+    pub fn find_or_expect(&mut self, name: &str, d: &Directive) -> Arc<ThreadPool> {
         self.entry(name, || {
             (name != DEFAULT).then(|| ConfError::at(d, format!("unknown thread pool \"{name}\"")))
         })
     }
 
-    /// Takes up `thread_pool`.
+    /// Applies `thread_pool`.
     ///
-    /// # Errors
-    /// A second definition, a parameter that is none, `threads` missing.
+    /// # Errors A second definition, an invalid parameter, or missing `threads`.
     pub fn define(&mut self, d: &Directive) -> Result<(), ConfError> {
         let name = d.arg_str(0).to_owned();
         let pool = self.entry(&name, || None);
@@ -145,7 +144,7 @@ impl ThreadPools {
             name: name.to_owned(),
             limits: OnceLock::new(),
         });
-        self.0.push(Named {
+        self.0.push(NamedPool {
             pool: Arc::clone(&pool),
             unknown: unknown(),
         });
@@ -153,12 +152,12 @@ impl ThreadPools {
     }
 }
 
-/// The pool that is used where none is named.
+/// The name of the default pool.
 const DEFAULT: &str = "default";
-/// Its limits where nothing defines it; `max_queue` of the others.
+/// Its limits if it is not defined; `max_queue` of other pools.
 const DEFAULTS: Limits = Limits {
     threads: 32,
     max_queue: 65_536,
 };
-/// More threads than a disk has use for, and fewer than a process may have.
+/// Above the useful concurrency of a disk, and below the limits of a process.
 const THREADS_MAX: usize = 1024;

@@ -1,10 +1,9 @@
 //! The kernel's data on a connection's transport, for variables.
 //!
-//! A server has no sockets of its own: an exchange has the number of its connection's socket, and the driver lends a
-//! function that reads the kernel's data on it ([`crate::context::Env::tcp_info`]). It is called when a variable is
-//! evaluated, never before.
+//! A server has no sockets of its own: an exchange has the number of its connection's socket. The driver lends a function that
+//! reads the kernel's data ([`crate::context::Env::tcp_info`]). It is called only when a variable is evaluated.
 //!
-//! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, which defines the units.
+//! Source: tcp(7) `TCP_INFO`; linux/tcp.h `struct tcp_info`, with the same units.
 
 /// The kernel's data on a TCP connection. Fields that an older kernel lacks, or that have not been measured yet, are
 /// `None`.
@@ -30,7 +29,7 @@ pub struct TcpInfo {
     pub bytes_received: u64,
     /// Retransmitted segments that the peer reported as duplicates.
     pub dsack_dups: Option<u32>,
-    /// The least round-trip time of late, microseconds.
+    /// The recent minimum of the round-trip time, microseconds.
     pub min_rtt_us: Option<u32>,
     /// The latest rate at which the peer got data, bytes per second.
     pub delivery_rate: Option<u64>,
@@ -42,7 +41,7 @@ pub struct TcpInfo {
     pub sndbuf_limited_us: Option<u64>,
 }
 
-/// Reads the data of the socket with this number; `None` if it is no TCP socket.
+/// Reads the data of the socket of this number; `None` if it is no TCP socket.
 pub type ReadTcpInfo = fn(i32) -> Option<TcpInfo>;
 
 /// The number of a socket that is none.

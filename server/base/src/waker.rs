@@ -1,8 +1,8 @@
-//! Waking an exchange that waits for something besides a time: another exchange, memory, work on another thread.
+//! Wakes an exchange that waits for anything but a timer: another exchange, memory, work on another thread.
 //!
-//! A [`Waker`] names the connection and the stream that get a turn, and never the exchange itself: a wake after its
-//! end has no effect. Wakes go into the [`WakeQueue`] of the thread, which the driver empties between events and
-//! timers. A [`RemoteWaker`] wakes from any thread, through an inbox whose first entry makes the thread look.
+//! A [`Waker`] names the connection and the stream, never the exchange itself: a wake after its end has no effect. Wakes are
+//! queued in the [`WakeQueue`] of the thread, which the driver empties between events and timers. A [`RemoteWaker`] wakes from
+//! any thread, through an inbox; its first entry notifies the thread.
 //!
 //! ```text
 //! handler:  x.waker(cx)            given to the code that ends the wait; then State::Waiting(Wait::woken())
@@ -10,23 +10,23 @@
 //! driver:   queue.take()           keys of connections and streams, whose exchanges are resumed
 //! ```
 //!
-//! A handler that is run again looks whether what it waited for is there: a wake too many is harmless.
+//! A resumed handler checks whether its wait is over, so a spurious wake is harmless.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Names a stream of a connection; what the numbers mean is the driver's business.
+/// Names a stream of a connection; only the driver interprets the numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct WakeKey {
     /// The connection, in one of the lives of its slot.
     pub owner: u64,
-    /// Its stream; 0 where a connection has one exchange at a time.
+    /// Its stream; 0 if a connection has one exchange at a time.
     pub stream: u32,
 }
 
-/// Wakes an exchange: its connection gets a turn in which it is resumed.
+/// Wakes an exchange: the driver runs its connection, which resumes it.
 #[derive(Clone, Debug)]
 pub struct Waker(Rc<Inner>);
 
@@ -112,14 +112,14 @@ impl RemoteWaker {
     }
 }
 
-/// The wakes of a thread that wait for their turn.
+/// The queued wakes of a thread.
 #[derive(Clone, Debug, Default)]
 pub struct WakeQueue(Rc<Queue>);
 
 #[derive(Default)]
 struct Queue {
     woken: RefCell<Vec<WakeKey>>,
-    /// Memory for the next keys.
+    /// Reusable memory for keys.
     spare: Cell<Vec<WakeKey>>,
     inbox: Arc<Inbox>,
 }
@@ -133,7 +133,7 @@ impl std::fmt::Debug for Queue {
 }
 
 impl WakeQueue {
-    /// A queue of a thread that `notify` makes look into its inbox ([`Self::receive`]).
+    /// A queue of a thread; `notify` makes the thread read its inbox ([`Self::receive`]).
     pub fn new(notify: impl Fn() + Send + Sync + 'static) -> Self {
         Self(Rc::new(Queue {
             woken: RefCell::default(),
@@ -145,7 +145,7 @@ impl WakeQueue {
         }))
     }
 
-    /// Whether nothing waits; of what other threads have woken, only what was received counts.
+    /// Returns whether the queue is empty; wakes of other threads count after [`WakeQueue::receive`].
     pub fn is_empty(&self) -> bool {
         self.0.woken.borrow().is_empty()
     }
@@ -155,13 +155,13 @@ impl WakeQueue {
         push(&mut self.0.woken.borrow_mut(), key);
     }
 
-    /// Takes over what other threads have woken.
+    /// Adds the wakes of other threads.
     pub fn receive(&self) {
         let woken = std::mem::take(&mut *self.0.inbox.lock());
         self.0.woken.borrow_mut().extend(woken);
     }
 
-    /// Takes all keys, each once, those of one connection beside each other.
+    /// Takes all keys, each once, grouped by connection.
     pub fn take(&self) -> Vec<WakeKey> {
         let mut keys = self.0.woken.replace(self.0.spare.take());
         keys.sort_unstable();
@@ -169,8 +169,8 @@ impl WakeQueue {
         keys
     }
 
-    /// Takes back the memory of keys that were taken.
-    pub fn give_back(&self, mut keys: Vec<WakeKey>) {
+    /// Reuses the memory of taken keys.
+    pub fn recycle(&self, mut keys: Vec<WakeKey>) {
         keys.clear();
         keys.shrink_to(SPARE_KEYS);
         self.0.spare.set(keys);
@@ -202,14 +202,14 @@ impl Inbox {
         let first = woken.is_empty();
         push(&mut woken, key);
         drop(woken);
-        // The thread takes all that is there once it looks.
+        // The thread takes all wakes at once, so only the first one notifies.
         if let Some(notify) = self.notify.0.as_ref().filter(|_| first) {
             notify();
         }
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<WakeKey>> {
-        // Nothing that is done under the lock can be left half done.
+        // No operation under the lock can leave a partial change.
         self.woken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Files that are reloaded when they change, without a reload of the configuration.
 //!
-//! The supervisor looks at them, since it has the rights to read them, and hands the worker the configuration that it serves
-//! with the files' new bytes. Absent: how it notices, which is its own business.
+//! The supervisor checks them, since it has the rights to read them, and sends the worker its current configuration with the
+//! new bytes. Absent: the detection of changes, a task of the supervisor.
 
 use std::fmt::Debug;
 use std::io;

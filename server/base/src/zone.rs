@@ -1,8 +1,8 @@
 //! Zones: state by key, shared by all threads and kept over reloads.
 //!
-//! A zone is a map with a budget of bytes, in shards that are locked one at a time. Each shard records the order in
-//! which its keys were used. A process has a registry of zones by module, name and size. If an older configuration
-//! still uses a zone, a new one that names it gets the same zone. [`Zones`] are the names of a configuration.
+//! A zone is a map with a budget of bytes, in shards with a lock each. A shard keeps its keys in the order of their last use. A
+//! process keeps zones in a registry by module, name and size: a configuration that names a zone which another one still uses
+//! gets that very zone. [`Zones`] are the names of a configuration.
 //!
 //! Absent: zones shared between processes, since all threads serve in one.
 //!
@@ -47,7 +47,7 @@ impl<V> Zone<V> {
         let shard = self.hasher.hash_one(key) % self.shards.len() as u64;
         let lru = &self.shards[shard as usize];
         Shard {
-            // A panic of another thread leaves no entry half made.
+            // A panic of another thread leaves no partial entry.
             lru: lru.lock().unwrap_or_else(PoisonError::into_inner),
             zone: self,
         }
@@ -71,7 +71,7 @@ pub struct Shard<'z, V> {
     zone: &'z Zone<V>,
 }
 
-/// The zone has no room.
+/// The zone is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
 
@@ -96,19 +96,19 @@ impl<V> Shard<'_, V> {
         Ok(())
     }
 
-    /// Takes a value out.
+    /// Removes a value.
     pub fn remove(&mut self, key: &[u8]) -> Option<V> {
         let value = self.lru.remove(key)?;
         self.zone.used_bytes.fetch_sub(cost(key), Ordering::Relaxed);
         Some(value)
     }
 
-    /// The value that was not used for the longest time.
+    /// The least recently used value.
     pub fn oldest(&self) -> Option<&V> {
         self.lru.oldest().map(|(_, value)| value)
     }
 
-    /// Takes out the value that was not used for the longest time.
+    /// Removes the least recently used value.
     pub fn remove_oldest(&mut self) -> Option<V> {
         let key = self.lru.oldest().map(|(key, _)| Arc::clone(key))?;
         self.remove(&key)
@@ -121,8 +121,7 @@ fn cost(key: &[u8]) -> u64 {
 
 /// The zone of a module with this name and size: the one in use, else a new one.
 ///
-/// # Errors
-/// The earlier key, if it differs from the new one.
+/// # Errors The earlier key, if it differs from the new one.
 pub fn attach<V: Send + 'static>(
     module: &'static str,
     name: &[u8],
@@ -151,7 +150,7 @@ pub fn attach<V: Send + 'static>(
 type Id = (&'static str, Vec<u8>, u64);
 type Registry = HashMap<Id, Weak<dyn Any + Send + Sync>>;
 
-/// The zones that some configuration uses.
+/// The zones used by any configuration.
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
 /// Bytes of an entry besides its key: table, links, counts, value. As nginx has it, 128 bytes with an address.

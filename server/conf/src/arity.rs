@@ -1,7 +1,7 @@
 //! The number of arguments of a directive.
 //!
-//! A set of counts, named as in nginx's command tables: `TAKE12` is one or two, `ONE_MORE` at least one.
-//! `FLAG` is one argument too; it says besides that the argument is `on` or `off`.
+//! A set of counts, named as in nginx's command tables: `TAKE12` is one or two, `ONE_MORE` at least one. `FLAG` is one argument
+//! with the value `on` or `off`.
 //!
 //! Source: nginx development guide, "Configuration directives".
 

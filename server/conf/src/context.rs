@@ -1,7 +1,7 @@
-//! Where a directive may stand.
+//! The contexts of directives.
 //!
-//! A [`Contexts`] is a set: a table row carries the set of places it is allowed in, a walk carries the one
-//! place it is in. The names are those of nginx's documentation ("if in location").
+//! A [`Contexts`] is a set: a table row has the contexts that allow its directive, a walk has the single current context. The
+//! names are those of nginx's documentation ("if in location").
 //!
 //! Source: the "Context" line of every directive of the nginx documentation.
 
@@ -46,12 +46,12 @@ impl Contexts {
     pub const ANY: Self = Self(u32::MAX);
     /// `http` and `server`.
     pub const HTTP_SERVER: Self = Self::HTTP.or(Self::SERVER);
-    /// `http`, `server` and `location`: what most directives say.
+    /// `http`, `server` and `location`: the contexts of most directives.
     pub const HTTP_SERVER_LOCATION: Self = Self::HTTP_SERVER.or(Self::LOCATION);
     /// `http`, `server`, `location` and `if in location`.
     pub const HTTP_TO_IF: Self = Self::HTTP_SERVER_LOCATION.or(Self::IF_IN_LOCATION);
 
-    /// The union of both sets, usable in a `const` table (where `|` is not).
+    /// The union of both sets, usable in a `const` table, unlike `|`.
     #[must_use]
     pub const fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)

@@ -25,19 +25,19 @@ enum Inner {
     Memory(Arc<[u8]>),
 }
 
-/// Identifies the state of a file. Two are equal if they are of the same bytes, as far as times and sizes show.
+/// Identifies the state of a file. Two states are equal if times and sizes show no change of the bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Stamp {
     /// Modification time, seconds since 1970.
     pub mtime_s: i64,
     mtime_ns: i64,
-    /// When anything of the file changed last, its times included: no process can set this one back.
+    /// Time of the last change of content or metadata; no process can set it back.
     ctime_s: i64,
     ctime_ns: i64,
     dev: u64,
     ino: u64,
     size: u64,
-    /// When the state was looked at, seconds since 1970.
+    /// Time when the state was read, seconds since 1970.
     seen_s: i64,
 }
 
@@ -87,7 +87,7 @@ impl DataFile {
                 Err(error) => return Err(error),
             }
         }
-        // It may have become shorter meanwhile.
+        // The file may have been truncated meanwhile.
         bytes.truncate(filled);
         Ok(bytes)
     }
@@ -104,14 +104,14 @@ impl DataFile {
 }
 
 impl Stamp {
-    /// The fields that change with the bytes. A change of rights or of the number of links is none.
+    /// The fields that change with the bytes, and not with rights or the number of links.
     fn state(&self) -> (i64, i64, [u64; 3]) {
         (self.mtime_s, self.mtime_ns, [self.dev, self.ino, self.size])
     }
 
-    /// Whether what was read from a file in the state `then` is certain to be what the file has now. Modification times can
-    /// be set back, the time of the last change cannot. Clocks of file systems have ticks, and a second change within one tick
-    /// may leave all times as they are; so a state counts only if it was old enough when it was looked at.
+    /// Returns whether the file is certain to have the content that it had in the state `then`. Modification times can be set
+    /// back, but not the time of the last change. A second change within one tick of the file system's clock may not change any
+    /// time. So a state counts only if it was old enough when it was read.
     #[must_use]
     pub fn is_unchanged(self, then: Self) -> bool {
         let changed = |stamp: Self| (stamp.ctime_s, stamp.ctime_ns);
@@ -260,7 +260,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
     }
 
-    /// A state that has been so for long.
+    /// A state that is old enough.
     fn settled() -> Stamp {
         Stamp {
             mtime_s: 1000,
@@ -314,7 +314,7 @@ mod tests {
     fn a_time_that_is_set_back_hides_no_change() {
         let place = Temporary::new("set-back", b"one");
         let now = |path: &Path| Stamp {
-            // As if it had been so for long.
+            // As if the state were old.
             seen_s: i64::MAX,
             ..Stamp::of(path).expect("it is there")
         };

@@ -1,10 +1,9 @@
 //! Directive tables and the walk that applies them.
 //!
-//! A [`DirectiveDef`] says what a directive is: where it may stand, how many arguments it takes, whether it has a block, and
-//! what it does. [`walk`] takes the items of a text in order and, for each, checks the table in nginx's order
-//! (name and context, block, arguments) with nginx's wording, then calls the row. `include` is part of the walk.
-//! [`walk_block`] is the walk for a block that may have most of a text in it: its items are parsed one after the other.
-//! [`each`] is the walk for blocks whose content is data, not directives (`types`, `map`, `geo`).
+//! A [`DirectiveDef`] defines a directive: its contexts, the number of its arguments, whether it has a block, and its effect.
+//! [`walk`] takes the items of a text in order and, for each, checks the table in nginx's order (name and context, block,
+//! arguments) with nginx's wording, then calls the row. `include` is part of the walk. [`walk_block`] walks a block that may be
+//! large: its items are parsed one after the other. [`each`] walks blocks of data, not of directives (`types`, `map`, `geo`).
 //!
 //! Source: nginx development guide, "Configuration directives".
 
@@ -20,7 +19,7 @@ pub type Apply<B> = fn(&mut B, &Directive) -> Result<(), ConfError>;
 pub struct DirectiveDef<B: 'static> {
     /// The name.
     pub name: &'static str,
-    /// Where it may stand.
+    /// The contexts that allow it.
     pub contexts: Contexts,
     /// Number of its arguments.
     pub arity: Arity,
@@ -36,7 +35,7 @@ pub struct DirectiveDef<B: 'static> {
     pub apply: Apply<B>,
 }
 
-/// Declares a table of directives, whose doc comments are their documentation.
+/// Declares a table of directives; their doc comments are the documentation.
 ///
 /// ```text
 /// conf::directives! {
@@ -87,7 +86,7 @@ pub trait Builder: Sized + 'static {
     /// The directives it knows.
     fn table(&self) -> &Table<Self>;
 
-    /// Where includes are read.
+    /// The loader that reads includes.
     fn loader(&mut self) -> &mut Loader;
 
     /// Called with each directive that passed the checks, before its row is.
@@ -133,7 +132,7 @@ impl<B: 'static> Table<B> {
         self.rows.get(name).map_or(&[], Vec::as_slice)
     }
 
-    /// The names that may stand in a context; in no particular order.
+    /// The names allowed in a context, in no particular order.
     pub fn names(&self, context: Contexts) -> impl Iterator<Item = &'static str> {
         self.rows()
             .filter(move |row| row.contexts.contains(context))
@@ -172,7 +171,7 @@ pub fn walk_file<B: Builder>(
     walk_rest(builder, file.reader(), context).map(drop)
 }
 
-/// Walks the block of the directive that is applied, see [`walk`], whether it was parsed with it or is still to be.
+/// Walks the block of the directive that is applied, see [`walk`]. The block may be parsed already or not.
 ///
 /// # Errors
 /// The first error met, in the order of the text.
@@ -191,7 +190,7 @@ pub fn walk_block<B: Builder>(
     }
 }
 
-/// Walks what is left of the innermost open block of a text, or of the text.
+/// Walks the rest of the innermost open block of a text, or of the text.
 fn walk_rest<B: Builder>(
     builder: &mut B,
     mut reader: Reader,
@@ -229,7 +228,7 @@ fn walk_item<B: Builder>(builder: &mut B, item: &Item, context: Contexts) -> Res
     }
 }
 
-/// Hands each directive of a block whose content is data to `f`; includes are followed, blocks refused.
+/// Passes each directive of a block of data to `f`; follows includes and refuses blocks.
 ///
 /// # Errors
 /// The first error met, in the order of the text.

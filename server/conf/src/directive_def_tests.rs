@@ -4,7 +4,7 @@ use super::*;
 use crate::Memory;
 use crate::testing::directive;
 
-/// Blocks of HTTP are read by their rows where `reads` says so.
+/// Rows read their blocks of HTTP themselves if `reads` is set.
 struct Two {
     table: Table<Self>,
     loader: Loader,
@@ -76,14 +76,14 @@ fn two(files: Memory) -> Two {
     }
 }
 
-fn walked(text: &str, context: Contexts) -> Result<Vec<&'static str>, ConfError> {
+fn walk_text(text: &str, context: Contexts) -> Result<Vec<&'static str>, ConfError> {
     let mut two = two(Memory::default());
     walk(&mut two, &[Item::Directive(directive(text))], context)?;
     Ok(two.seen)
 }
 
-/// Walks a text whose blocks are parsed before their rows are called, or with `reads` meanwhile; rows and error.
-fn walked_whole(text: &str, reads: bool) -> (Vec<&'static str>, String) {
+/// Walks a text. Its blocks are parsed before their rows are called, or with `reads` by the rows. Returns rows and error.
+fn walk_file_text(text: &str, reads: bool) -> (Vec<&'static str>, String) {
     let files = Memory::default().with_file("/a", text);
     let files = files.with_file("/b", "server b; server c;");
     let mut two = Two {
@@ -120,11 +120,11 @@ fn a_block_is_walked_alike_whether_it_is_parsed_before_or_meanwhile() {
             &["peers", "peer"],
             "unexpected end of file, expecting \"}\" in /a:1",
         ),
-        // Who has no use for a block does not see what is wrong with it.
+        // A row that ignores its block does not notice errors in it.
         ("server { { } } upstream { }", &["block"], ""),
     ] {
         for reads in [false, true] {
-            let (found, why) = walked_whole(text, reads);
+            let (found, why) = walk_file_text(text, reads);
             assert_eq!(found, seen, "{text} {reads}");
             assert_eq!(why.is_empty(), error.is_empty(), "{text} {reads}: {why}");
             assert!(why.contains(error), "{text} {reads}: {why}");
@@ -134,13 +134,13 @@ fn a_block_is_walked_alike_whether_it_is_parsed_before_or_meanwhile() {
 
 #[test]
 fn the_row_of_a_name_is_chosen_by_context() {
-    assert_eq!(walked("server { }", Contexts::HTTP), Ok(vec!["block"]));
-    assert_eq!(walked("server a;", Contexts::UPSTREAM), Ok(vec!["peer"]));
+    assert_eq!(walk_text("server { }", Contexts::HTTP), Ok(vec!["block"]));
+    assert_eq!(walk_text("server a;", Contexts::UPSTREAM), Ok(vec!["peer"]));
 }
 
 #[test]
 fn a_name_without_a_row_for_the_context_is_not_allowed() {
-    let error = walked("server a;", Contexts::LOCATION).expect_err("it has no such row");
+    let error = walk_text("server a;", Contexts::LOCATION).expect_err("it has no such row");
     assert_eq!(error.message(), "\"server\" directive is not allowed here");
     assert_eq!(error.hint(), Some("it is allowed in: http, upstream"));
 }

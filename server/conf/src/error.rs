@@ -1,7 +1,7 @@
 //! Configuration errors: nginx's line, then the place shown, then a hint.
 //!
-//! [`ConfError`]'s `Display` is exactly what nginx prints after `nginx: [emerg] `. [`ConfError::render`] adds the
-//! line of the file with a caret under the word, and a hint where there is one:
+//! [`ConfError`]'s `Display` is exactly what nginx prints after `nginx: [emerg] `. [`ConfError::render`] adds the line of the
+//! file with a caret under the word, and a hint if there is one:
 //!
 //! ```text
 //! unknown directive "srever" in /etc/nginx/nginx.conf:3
@@ -10,8 +10,8 @@
 //! did you mean "server"?
 //! ```
 //!
-//! The line nginx names is the one it had read up to when it noticed (`Directive::end_line`); the caret stands
-//! under the word that is wrong, which may be lines before.
+//! The line in the message is the last one nginx has read when it notices the error (`Directive::end_line`). The caret marks
+//! the wrong word, which may be lines before.
 
 use std::fmt::{self, Write as _};
 use std::io;
@@ -50,7 +50,7 @@ impl Caret {
     }
 }
 
-/// Where a word of a directive stands: what an error about it needs once the directive is gone.
+/// The position of a word of a directive, for an error after the directive was dropped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WordSpan {
     origin: Origin,
@@ -121,12 +121,12 @@ impl ConfError {
         Self::word(directive, word, text)
     }
 
-    /// An error about a directive with a secret: nginx's line alone, without the text of the file.
+    /// An error about a directive with a secret: only nginx's line, without the text of the file.
     pub fn secret(directive: &Directive, message: impl Into<String>) -> Self {
         Self::new(message).with_place((directive.origin.clone(), directive.end_line))
     }
 
-    /// `"name" directive <what>`: how nginx reports what a directive's own code found wrong.
+    /// `"name" directive <what>`: nginx's form for errors found by a directive's own code.
     pub fn directive(directive: &Directive, what: impl fmt::Display) -> Self {
         Self::at(
             directive,
@@ -190,7 +190,7 @@ impl ConfError {
         self
     }
 
-    /// The message alone, without the place.
+    /// The message without the place.
     pub fn message(&self) -> &str {
         &self.0.message
     }

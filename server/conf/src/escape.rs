@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-/// Remembers what the bytes before take away from the meaning of the next one.
+/// Tracks whether previous bytes escape the next one.
 #[derive(Default)]
 pub(crate) struct Marks {
     escaped: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Marks {
 }
 
 impl Marks {
-    /// Whether the byte means what it does by itself: it is not escaped, escaping, or part of a `${`.
+    /// Returns whether the byte has its own meaning: it is not escaped, escaping, or part of a `${`.
     pub(crate) fn plain(&mut self, byte: u8) -> bool {
         if self.escaped {
             self.escaped = false;

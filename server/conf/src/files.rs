@@ -10,19 +10,19 @@ use std::sync::{Arc, OnceLock};
 /// Loaded files in first-read order, and the command line's text.
 #[derive(Debug, Default, Clone)]
 pub struct Files {
-    files: Vec<(PathBuf, Text)>,
+    files: Vec<(PathBuf, FileContent)>,
     index: HashMap<PathBuf, u32>,
-    command_line: Text,
+    command_line: FileContent,
 }
 
-/// A text, and where its lines begin, once somebody asks for one: there may be as many messages as lines.
+/// A text, and the offsets of its lines, computed at the first request: there may be a message for each line.
 #[derive(Debug, Default, Clone)]
-struct Text {
+struct FileContent {
     bytes: Arc<Vec<u8>>,
     starts: OnceLock<Vec<usize>>,
 }
 
-impl Text {
+impl FileContent {
     fn new(bytes: &Arc<Vec<u8>>) -> Self {
         Self {
             bytes: Arc::clone(bytes),
@@ -54,18 +54,19 @@ impl Files {
             Entry::Occupied(known) => return *known.get(),
             Entry::Vacant(entry) => entry,
         };
-        // One below the index of the command line; a configuration of four thousand million files is not met.
+        // One below the index of the command line; no configuration has four billion files.
         let index = u32::try_from(self.files.len()).unwrap_or(COMMAND_LINE - 1);
-        self.files.push((path.to_path_buf(), Text::new(text)));
+        self.files
+            .push((path.to_path_buf(), FileContent::new(text)));
         *entry.insert(index)
     }
 
     /// Keeps the text given with `-g`.
     pub fn set_command_line(&mut self, text: &Arc<Vec<u8>>) {
-        self.command_line = Text::new(text);
+        self.command_line = FileContent::new(text);
     }
 
-    /// The files in first-read order: what `-T` prints.
+    /// The files in first-read order, as `-T` prints them.
     pub fn iter(&self) -> impl Iterator<Item = (&Path, &[u8])> {
         self.files
             .iter()
@@ -91,10 +92,10 @@ impl Files {
 
     /// The text of a file, or of the command line.
     pub fn text(&self, file: u32) -> Option<&[u8]> {
-        self.kept(file).map(|text| text.bytes.as_slice())
+        self.entry(file).map(|text| text.bytes.as_slice())
     }
 
-    fn kept(&self, file: u32) -> Option<&Text> {
+    fn entry(&self, file: u32) -> Option<&FileContent> {
         match file {
             COMMAND_LINE => Some(&self.command_line),
             _ => self.files.get(file as usize).map(|(_, text)| text),
@@ -104,7 +105,7 @@ impl Files {
     /// A line (from 1) of a file, without its line end.
     pub fn line(&self, file: u32, line: u32) -> Option<&[u8]> {
         let index = (line as usize).checked_sub(1)?;
-        let text = self.kept(file)?.line(index)?;
+        let text = self.entry(file)?.line(index)?;
         Some(text.strip_suffix(b"\r").unwrap_or(text))
     }
 }

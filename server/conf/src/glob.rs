@@ -21,7 +21,7 @@ pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     matches_from(pattern, name)
 }
 
-/// Matches with one point of return: where the last `*` stood and how far it reaches. A `*` before it never has to
+/// Matches with one point of return: the position of the last `*` and the length it has matched. A `*` before it never has to
 /// be tried again, so the cost is at most the product of both lengths.
 fn matches_from(pattern: &[u8], name: &[u8]) -> bool {
     let (mut p, mut n) = (0, 0);
@@ -54,7 +54,7 @@ fn matches_one(pattern: &[u8], byte: u8) -> Option<usize> {
         b'[' => match set(pattern, byte) {
             Some((true, width)) => Some(width),
             Some((false, _)) => None,
-            // A bracket that is never closed stands for itself.
+            // A bracket without its end is an ordinary byte.
             None => (byte == b'[').then_some(1),
         },
         b'\\' if pattern.len() > 1 => (pattern[1] == byte).then_some(2),

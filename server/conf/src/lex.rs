@@ -1,16 +1,16 @@
 //! Bytes to statements: the words up to a `;`, a `{` or a `}`.
 //!
 //! Rules, all of them nginx's:
-//! - words are separated by blanks and line ends; `#` starts a comment only where a word could start;
-//! - a word that starts with a quote runs to the same quote, over lines if need be, and must be followed by a
-//!   blank, `;`, `{` or `)` (which then starts the next word); a quote inside a word is an ordinary byte;
-//! - a backslash keeps the next byte from meaning anything; `\"` `\'` `\\` `\t` `\r` `\n` are resolved, before any
-//!   other byte the backslash stays;
-//! - `${` does not open a block; `}` closes one only where a word could start;
+//! - words are separated by blanks and line ends; `#` starts a comment only if a word could start there;
+//! - a word that starts with a quote ends at the next such quote, possibly lines later. A blank, `;`, `{` or `)` must follow;
+//!   the `)` starts the next word. A quote inside a word is an ordinary byte;
+//! - a backslash escapes the next byte; `\"` `\'` `\\` `\t` `\r` `\n` are resolved, before any other byte the backslash is
+//!   kept;
+//! - `${` does not open a block; `}` closes one only if a word could start there;
 //! - a word has at most [`WORD_MAX`] bytes as written.
 //!
-//! Absent: any notion of what a directive is. Bytes need not be UTF-8. One difference from nginx: a comment may be
-//! longer than `WORD_MAX` (nginx calls that a too long parameter too).
+//! Absent: knowledge about directives. Bytes need not be UTF-8. One difference from nginx: a comment may be longer than
+//! `WORD_MAX`; nginx reports a too long parameter.
 //!
 //! Source: nginx documentation, "Configuration file's structure"; the corners were compared with nginx itself.
 
@@ -49,15 +49,15 @@ pub(crate) struct Lexer<'a> {
     text: &'a [u8],
     at: usize,
     line: u32,
-    /// Where the current line begins.
+    /// Offset of the current line.
     line_start: usize,
-    /// Where the current or last word begins, its opening quote excluded: the length limit counts from here.
+    /// Offset of the current or last word without its opening quote; the length limit counts from here.
     word_start: usize,
     /// The position of the word, the opening quote included.
     word_pos: Pos,
     file: u32,
     origin: &'a Origin,
-    /// Where the words of a statement are gathered: kept, so that each has no more than the allocation of its arguments.
+    /// Collects the words of a statement. Reused, so that a statement allocates only its arguments.
     words: Vec<Word>,
 }
 
@@ -127,7 +127,7 @@ impl<'a> Lexer<'a> {
         loop {
             let Some(byte) = self.skip_gap() else {
                 return if self.words.is_empty() {
-                    Ok(self.ended(End::Eof))
+                    Ok(self.finish_statement(End::Eof))
                 } else {
                     Err(self.unexpected_end(None))
                 };
@@ -138,21 +138,21 @@ impl<'a> Lexer<'a> {
                     let hint = "is a \";\" missing before it?";
                     return Err(self.unexpected_byte().with_hint(hint));
                 }
-                b';' => return Ok(self.ended(End::Semicolon)),
-                b'{' => return Ok(self.ended(End::Open)),
-                b'}' => return Ok(self.ended(End::Close)),
+                b';' => return Ok(self.finish_statement(End::Semicolon)),
+                b'{' => return Ok(self.finish_statement(End::Open)),
+                b'}' => return Ok(self.finish_statement(End::Close)),
                 b'"' | b'\'' => {
                     let word = self.quoted_word(byte)?;
                     self.words.push(word);
                     if let Some(end) = self.after_quote()? {
-                        return Ok(self.ended(end));
+                        return Ok(self.finish_statement(end));
                     }
                 }
                 _ => {
                     let (word, end) = self.bare_word()?;
                     self.words.push(word);
                     if let Some(end) = end {
-                        return Ok(self.ended(end));
+                        return Ok(self.finish_statement(end));
                     }
                 }
             }
@@ -174,14 +174,14 @@ impl<'a> Lexer<'a> {
         self.error_at(message, self.last_pos(), 1)
     }
 
-    /// An error at the line read up to, the caret under what caused it.
+    /// An error at the last line read; the caret marks its cause.
     pub(crate) fn error_at(&self, message: impl Into<String>, pos: Pos, len: u32) -> ConfError {
         ConfError::new(message)
             .with_place((self.origin.clone(), self.line))
             .with_caret(pos, len)
     }
 
-    fn ended(&mut self, end: End) -> Statement {
+    fn finish_statement(&mut self, end: End) -> Statement {
         let mut words = self.words.drain(..);
         Statement {
             name: words.next(),
@@ -264,7 +264,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    /// The text after a closing quote: the end of the statement, or `None` where another word may start.
+    /// The text after a closing quote: the end of the statement, or `None` if another word may start.
     fn after_quote(&mut self) -> Result<Option<End>, ConfError> {
         match self.take_in_word(None)? {
             b' ' | b'\t' | b'\r' | b'\n' => Ok(None),
@@ -372,7 +372,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Whether a byte may end a word, begin a line, or change what the next one means.
+/// Returns whether a byte may end a word, begin a line, or change the meaning of the next one.
 fn is_special(byte: u8) -> bool {
     matches!(
         byte,

@@ -1,9 +1,9 @@
-//! The language of nginx.conf, and nothing of what is said in it.
+//! The syntax of nginx.conf, without the meaning of its directives.
 //!
-//! Text goes in, a tree of directives comes out ([`parse`]); tables of rows say which directives exist
-//! ([`DirectiveDef`], [`Table`]) and a walk applies them in the order of the text ([`walk`]), following `include`. Errors
-//! carry nginx's wording and line, and show the place ([`ConfError`]). No file is read but through a [`Source`], so
-//! the same code reads a disk, a test's memory, or the bundle a worker is handed.
+//! Text goes in, a tree of directives comes out ([`parse`]); tables of rows define the directives ([`DirectiveDef`],
+//! [`Table`]), and a walk applies them in the order of the text ([`walk`]) and follows `include`. Errors carry nginx's wording
+//! and line, and show the place ([`ConfError`]). Files are read only through a [`Source`], so the same code reads a disk, a
+//! test's memory, or the bundle of a worker.
 //!
 //! A small language of one block and one setting:
 //!
@@ -46,13 +46,13 @@ mod arity;
 mod context;
 mod data;
 mod directive_def;
+mod directory_cache;
 mod error;
 mod escape;
 mod files;
 mod glob;
 mod lex;
 mod loader;
-mod looks;
 mod memory;
 mod nginx_directives;
 mod parse;

@@ -1,4 +1,4 @@
-//! Files to items: opens what `-c` and `include` name, counts depth, keeps the texts and the warnings.
+//! Files to items: opens the files of `-c` and `include`, counts depth, keeps texts and warnings.
 //!
 //! Relative paths are below the configuration's own directory. An `include` of a plain path must exist; one of a
 //! pattern may match nothing. Included files are read one by one, as the walk comes to them.
@@ -168,13 +168,13 @@ impl Loader {
         Ok(text)
     }
 
-    /// Ends what [`Loader::enter`] began.
+    /// Leaves the file of [`Loader::enter`].
     pub fn leave(&mut self) {
         debug_assert!(self.depth > 0, "leave without enter");
         self.depth = self.depth.saturating_sub(1);
     }
 
-    /// Puts a reader back for the next who reads on: the row of a block, or the walk of the text around it.
+    /// Stores a reader for the code that continues: the row of a block, or the walk of the outer text.
     pub(crate) fn put_open(&mut self, reader: Reader) {
         self.open = Some(reader);
     }
@@ -216,7 +216,7 @@ impl Loader {
 }
 
 fn read_error(path: &Path, error: &io::Error) -> ConfError {
-    // Of a directory the read reports what it is, not the open.
+    // nginx opens a directory without an error and fails at reading it.
     let call = if error.raw_os_error() == Some(EISDIR) {
         "pread"
     } else {

@@ -14,9 +14,9 @@ use crate::shared_map::{Revision, SharedMap};
 use crate::source::paths;
 use crate::{DataFile, Source, Stamp};
 
-/// The content of a file, shared by all holders, the state in which it was read, and how.
+/// The shared content of a file, its state and the method when it was read.
 #[derive(Debug, Clone)]
-struct Text {
+struct Entry {
     bytes: Arc<Vec<u8>>,
     stamp: Option<Stamp>,
     reading: Reading,
@@ -45,22 +45,22 @@ pub(crate) type ReadFile = (Arc<Vec<u8>>, Option<Stamp>);
 /// Hosts have the addresses that were recorded, others are not found.
 #[derive(Debug, Default, Clone)]
 pub struct Memory {
-    /// By the bytes of their paths: to look at paths component by component is dear where there are twenty thousand.
-    files: SharedMap<Arc<[u8]>, Text>,
-    /// The number of the file that is expected to be asked for next: a load asks as the recorded one did.
+    /// By the bytes of their paths: comparing paths by components is slow for twenty thousand files.
+    files: SharedMap<Arc<[u8]>, Entry>,
+    /// Index of the file expected to be requested next: loads request files in the recorded order.
     next: usize,
     opened: BTreeMap<PathBuf, DataFile>,
     globs: Arc<BTreeMap<String, Vec<PathBuf>>>,
     hosts: BTreeMap<String, Vec<IpAddr>>,
     only_checks: bool,
-    /// Set when something is asked for that is not there.
+    /// Set when a request has no recorded answer.
     missed: Option<Arc<AtomicBool>>,
 }
 
 impl Memory {
-    /// Sets `missed` when something is asked for that was not recorded. A pattern that was not is an error then.
+    /// Sets `missed` at a request without a recorded answer. Such a pattern is an error then.
     #[must_use]
-    pub fn noting_misses(mut self, missed: Arc<AtomicBool>) -> Self {
+    pub fn recording_misses(mut self, missed: Arc<AtomicBool>) -> Self {
         self.missed = Some(missed);
         self
     }
@@ -106,7 +106,7 @@ impl Memory {
         stamp: Option<Stamp>,
     ) {
         let path = path.as_os_str().as_bytes();
-        let text = Text {
+        let text = Entry {
             bytes,
             stamp,
             reading,
@@ -117,22 +117,22 @@ impl Memory {
         }
     }
 
-    /// How files were read.
+    /// The methods by which files were read.
     pub(crate) fn readings(&self) -> impl Iterator<Item = Reading> {
         self.files.iter().map(|(_, text)| text.reading)
     }
 
-    /// Other files of the same paths, by `read`: what was known of each, and how it was read.
-    pub(crate) fn replaced(
+    /// Returns the files with the content that `read` returns for each path, its recorded content, and the method of reading.
+    pub(crate) fn refresh(
         &self,
         mut read: impl FnMut(&Path, RecordedFile<'_>, Reading) -> Revision<ReadFile>,
     ) -> Self {
-        let files = self.files.revised(|path, text| {
+        let files = self.files.revise(|path, text| {
             let known = (&text.bytes, text.stamp);
             match read(path_of(path), known, text.reading) {
                 Revision::Keep => Revision::Keep,
                 Revision::Remove => Revision::Remove,
-                Revision::Set((bytes, stamp)) => Revision::Set(Text {
+                Revision::Set((bytes, stamp)) => Revision::Set(Entry {
                     bytes,
                     stamp,
                     reading: text.reading,
@@ -145,14 +145,14 @@ impl Memory {
         }
     }
 
-    /// The files and patterns that are not the same in `earlier`, and all else; `None` if one of `earlier` is missing. Files
-    /// are the same if they share their bytes.
+    /// Returns a copy without the files and patterns that are the same in `earlier`; `None` if one of `earlier` is missing
+    /// here. Files are the same if they share their bytes.
     #[must_use]
     pub fn difference(&self, earlier: &Self) -> Option<Self> {
         let mut known = earlier.files.unshared(&self.files);
         let has_all = known.all(|(path, _)| self.files.get(path).is_some())
             && (earlier.globs.keys()).all(|pattern| self.globs.contains_key(pattern));
-        let is_known = |path: &Arc<[u8]>, text: &Text| {
+        let is_known = |path: &Arc<[u8]>, text: &Entry| {
             let known = earlier.files.get(path);
             known.is_some_and(|known| Arc::ptr_eq(&known.bytes, &text.bytes))
         };
@@ -172,9 +172,9 @@ impl Memory {
         })
     }
 
-    /// The files and the answers to patterns alone.
+    /// Returns a copy with only the files and the answers to patterns.
     #[must_use]
-    pub fn texts(&self) -> Self {
+    pub fn files_and_globs(&self) -> Self {
         Self {
             files: self.files.clone(),
             globs: Arc::clone(&self.globs),
@@ -182,15 +182,15 @@ impl Memory {
         }
     }
 
-    /// With these files; those of a path that is named again count.
+    /// Adds these files; for a repeated path the last one counts.
     #[must_use]
-    pub fn with_texts<'t>(
+    pub fn with_files<'t>(
         mut self,
         texts: impl IntoIterator<Item = (&'t str, Arc<Vec<u8>>)>,
     ) -> Self {
         let texts = texts.into_iter().map(|(path, bytes)| {
             let (stamp, reading) = (None, Reading::Always);
-            let text = Text {
+            let text = Entry {
                 bytes,
                 stamp,
                 reading,
@@ -204,7 +204,7 @@ impl Memory {
         self
     }
 
-    /// Sets the state in which a file that is there was read.
+    /// Sets the state in which a recorded file was read.
     pub fn add_stamp(&mut self, path: &Path, stamp: Stamp) {
         if let Some(known) = self.files.get_mut(path.as_os_str().as_bytes()) {
             known.stamp = Some(stamp);
@@ -217,17 +217,16 @@ impl Memory {
     }
 
     /// The bytes of a file, and the state in which it was read, if that is known.
-    pub fn stamped(&self, path: &Path) -> Option<(&Arc<Vec<u8>>, Option<Stamp>)> {
+    pub fn file_with_stamp(&self, path: &Path) -> Option<(&Arc<Vec<u8>>, Option<Stamp>)> {
         let text = self.files.get(path.as_os_str().as_bytes())?;
         Some((&text.bytes, text.stamp))
     }
 
-    /// Copies the record into memory of its own, without gaps. A load reads its texts between other allocations that
-    /// it frees again, and each text would keep a page from the system. Texts that are also in `earlier` are shared
-    /// with it.
+    /// Copies the record into contiguous memory. Texts are read between temporary allocations, and each would keep a page of
+    /// freed memory in use. Texts that are also in `earlier` are shared with it.
     #[must_use]
     pub fn packed(&self, earlier: Option<&Self>) -> Self {
-        let pack = |(path, text): (&Arc<[u8]>, &Text)| {
+        let pack = |(path, text): (&Arc<[u8]>, &Entry)| {
             let known = earlier.and_then(|earlier| earlier.files.get_key_value(path));
             let shared = known.filter(|(_, known)| Arc::ptr_eq(&known.bytes, &text.bytes));
             let path = known.map_or_else(|| Arc::from(&**path), |(path, _)| Arc::clone(path));
@@ -235,7 +234,7 @@ impl Memory {
                 || Arc::new(text.bytes.to_vec()),
                 |(_, known)| Arc::clone(&known.bytes),
             );
-            let text = Text { bytes, ..*text };
+            let text = Entry { bytes, ..*text };
             (path, text)
         };
         Self {
@@ -257,7 +256,7 @@ impl Memory {
     }
 
     /// The recorded answer to a pattern.
-    pub fn globbed(&self, pattern: &str) -> Option<&[PathBuf]> {
+    pub fn glob_result(&self, pattern: &str) -> Option<&[PathBuf]> {
         self.globs.get(pattern).map(Vec::as_slice)
     }
 
@@ -369,7 +368,7 @@ impl Tree for Memory {
     }
 }
 
-/// Whether paths are the same, byte by byte: to compare them component by component is dear where there are many.
+/// Returns whether paths are equal, byte by byte: comparing components is slow for many paths.
 pub(crate) fn is_same(paths: &[PathBuf], others: &[PathBuf]) -> bool {
     let names = paths.iter().map(|path| path.as_os_str());
     names.eq(others.iter().map(|path| path.as_os_str()))

@@ -2,7 +2,7 @@
 
 use super::*;
 
-pub(crate) fn shown(source: &mut impl Source, pattern: &str) -> Vec<String> {
+pub(crate) fn glob_paths(source: &mut impl Source, pattern: &str) -> Vec<String> {
     let paths = source.glob(pattern).expect("the source can be searched");
     paths
         .iter()
@@ -43,7 +43,7 @@ fn what_was_not_recorded_is_noted_where_that_is_wanted() {
     let missed = Arc::new(AtomicBool::new(false));
     let asked = |ask: fn(&mut Memory)| {
         missed.store(false, Ordering::Relaxed);
-        let mut memory = site().noting_misses(Arc::clone(&missed));
+        let mut memory = site().recording_misses(Arc::clone(&missed));
         memory.add_glob("/c/*", vec!["/c/a.txt".into()]);
         memory.add_host("a", vec![[127, 0, 0, 1].into()]);
         ask(&mut memory);
@@ -63,7 +63,9 @@ fn what_was_not_recorded_is_noted_where_that_is_wanted() {
 fn packed_memory_is_equal_and_shares_what_an_earlier_one_has() {
     let earlier = site().with_file("/changed", "old");
     let mut memory = Memory::default().with_file("/changed", "new");
-    let (same, _) = earlier.stamped(Path::new("/c/a.txt")).expect("it is there");
+    let (same, _) = earlier
+        .file_with_stamp(Path::new("/c/a.txt"))
+        .expect("it is there");
     memory.add_read(Path::new("/c/a.txt"), Arc::clone(same), None);
     memory.add_glob("/c/*", vec!["/c/a.txt".into()]);
     memory.add_host("a", vec![[127, 0, 0, 1].into()]);
@@ -72,7 +74,9 @@ fn packed_memory_is_equal_and_shares_what_an_earlier_one_has() {
     let mut texts: Vec<_> = packed.files().map(|(_, text)| text.to_vec()).collect();
     texts.sort();
     assert_eq!(texts, [b"/c/a.txt".to_vec(), b"new".to_vec()]);
-    let (kept, _) = packed.stamped(Path::new("/c/a.txt")).expect("it is there");
+    let (kept, _) = packed
+        .file_with_stamp(Path::new("/c/a.txt"))
+        .expect("it is there");
     assert!(Arc::ptr_eq(kept, same));
     assert_eq!(packed.globs().count(), 1);
     assert_eq!((packed.hosts().count(), packed.opened().count()), (1, 1));
@@ -100,7 +104,7 @@ fn a_difference_has_what_is_new_or_changed_unless_something_is_gone() {
     now.add_glob("/d/*", vec!["/d/b".into()]);
     let some = now.difference(&earlier).expect("nothing is gone");
     assert_eq!(files(&some), ["/c/a.conf", "/new"]);
-    assert_eq!(some.globbed("/d/*"), Some(&["/d/b".into()][..]));
+    assert_eq!(some.glob_result("/d/*"), Some(&["/d/b".into()][..]));
     assert_eq!(some.globs().count(), 1);
     assert_eq!((some.hosts().count(), some.opened().count()), (1, 1));
     assert!(earlier.difference(&now).is_none(), "a file is gone");
@@ -112,12 +116,15 @@ fn a_difference_has_what_is_new_or_changed_unless_something_is_gone() {
 #[test]
 fn patterns_match_paths_in_byte_order() {
     let mut memory = site();
-    assert_eq!(shown(&mut memory, "/c/*.conf"), ["/c/a.conf", "/c/b.conf"]);
     assert_eq!(
-        shown(&mut memory, "/*/sub/?.conf"),
+        glob_paths(&mut memory, "/c/*.conf"),
+        ["/c/a.conf", "/c/b.conf"]
+    );
+    assert_eq!(
+        glob_paths(&mut memory, "/*/sub/?.conf"),
         ["/c/sub/d.conf", "/d/sub/e.conf"]
     );
-    assert_eq!(shown(&mut memory, "/c/[b]*"), ["/c/b.conf"]);
-    assert_eq!(shown(&mut memory, "/none/*"), [""; 0]);
-    assert_eq!(shown(&mut memory, "/*/none"), [""; 0]);
+    assert_eq!(glob_paths(&mut memory, "/c/[b]*"), ["/c/b.conf"]);
+    assert_eq!(glob_paths(&mut memory, "/none/*"), [""; 0]);
+    assert_eq!(glob_paths(&mut memory, "/*/none"), [""; 0]);
 }

@@ -1,8 +1,7 @@
 //! Text to items: statements become directives, braces become nesting.
 //!
-//! The first syntax error becomes an [`Item::Error`] where it was met, in the innermost open block, and ends the
-//! text: the directives before it are kept, so that an error of theirs, which nginx would have met first, comes
-//! first. Nothing is known here about names, contexts or includes.
+//! The first syntax error becomes an [`Item::Error`] in the innermost open block, and ends the text. The directives before it
+//! are kept: nginx reports their errors first. Names, contexts and includes are not checked here.
 
 use std::sync::Arc;
 
@@ -28,7 +27,7 @@ pub(crate) struct Reader {
     position: Position,
     /// The heads of blocks that are read item by item, too, and are not closed yet.
     open: Vec<Word>,
-    /// An error was met: nothing follows it.
+    /// A syntax error was found; nothing follows it.
     is_broken: bool,
 }
 
@@ -37,7 +36,7 @@ pub(crate) struct Reader {
 pub(crate) enum Part {
     /// A whole item.
     Item(Item),
-    /// A directive whose block begins: its items are the next parts, up to the next end.
+    /// A directive with a block: its items are the next parts, up to the next end.
     Open(Directive),
     /// The end of the innermost open block, or of the text.
     End,
@@ -60,7 +59,7 @@ impl Reader {
         self.open.len()
     }
 
-    /// Reads on. `opens` says of the name of a block whether that is read item by item.
+    /// Reads the next part. `opens` returns whether the block of this name is read item by item.
     pub(crate) fn next(&mut self, opens: &dyn Fn(&str) -> bool) -> Part {
         if self.is_broken {
             self.open.pop();
@@ -109,7 +108,7 @@ enum Next {
     Item(Item),
     /// With an error, or one inside: nothing more is read.
     Last(Item),
-    /// A directive whose block has been opened, and is not read yet.
+    /// A directive with an open block that is not read yet.
     Open(Directive),
     /// The `}`, or the end of the text.
     End,
@@ -122,13 +121,13 @@ impl Parser<'_> {
         loop {
             match self.next(open, &|_| false) {
                 Next::Item(item) => items.push(item),
-                // None is asked for.
+                // No block is read item by item here.
                 Next::Open(_) => {}
                 Next::Last(item) => {
                     items.push(item);
-                    return self.ended(items, true);
+                    return self.finish_body(items, true);
                 }
-                Next::End => return self.ended(items, false),
+                Next::End => return self.finish_body(items, false),
             }
         }
     }
@@ -151,7 +150,7 @@ impl Parser<'_> {
                     }
                     let opens = |name: &Word| opens(name.as_str());
                     if statement.name.as_ref().is_some_and(opens) {
-                        let body = self.ended(Vec::new(), false);
+                        let body = self.finish_body(Vec::new(), false);
                         if let Some(head) = self.directive(statement, Some(body)) {
                             return Next::Open(head);
                         }
@@ -173,7 +172,7 @@ impl Parser<'_> {
         Next::Last(Item::Error(error))
     }
 
-    fn ended(&self, items: Vec<Item>, broken: bool) -> Body {
+    fn finish_body(&self, items: Vec<Item>, broken: bool) -> Body {
         Body {
             items,
             close_line: self.lexer.line(),
@@ -215,7 +214,7 @@ impl Parser<'_> {
 
     fn directive(&self, statement: Statement, body: Option<Body>) -> Option<Directive> {
         let end_line = statement.line;
-        // The lexer gives no `;` or `{` without a word before it.
+        // The lexer returns no `;` or `{` without a word before it.
         let name = statement.name?;
         let (block, close_line) = match body {
             Some(body) => (Some(body.items), body.close_line),
@@ -241,7 +240,7 @@ pub const BLOCK_DEPTH_MAX: usize = 128;
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Vec<Item> {
+    fn parse_items(text: &str) -> Vec<Item> {
         parse(&Arc::new(text.into()), 0, &Origin::file("/a.conf"))
     }
 
@@ -263,7 +262,7 @@ mod tests {
 
     #[test]
     fn blocks_nest() {
-        let items = parsed("user a;\nhttp {\n server { listen 80; }\n server {}\n}\n");
+        let items = parse_items("user a;\nhttp {\n server { listen 80; }\n server {}\n}\n");
         assert_eq!(
             outline(&items),
             "user(a) http(){server(){listen(80)} server(){}}"
@@ -319,7 +318,7 @@ mod tests {
         ] {
             assert_eq!(
                 outline(&read_one_by_one(text)),
-                outline(&parsed(text)),
+                outline(&parse_items(text)),
                 "{text}"
             );
         }
@@ -355,7 +354,7 @@ mod tests {
 
     #[test]
     fn lines_are_those_of_the_end_of_the_head_and_of_the_block() {
-        let items = parsed("a\nb\n{\nc;\n}");
+        let items = parse_items("a\nb\n{\nc;\n}");
         let [Item::Directive(d)] = items.as_slice() else {
             panic!("one directive: {items:?}")
         };
@@ -365,14 +364,14 @@ mod tests {
     #[test]
     fn a_closing_brace_too_many_is_unexpected() {
         assert_eq!(
-            outline(&parsed("a {}\n}\nb;")),
+            outline(&parse_items("a {}\n}\nb;")),
             "a(){} !unexpected \"}\" in /a.conf:2"
         );
     }
 
     #[test]
     fn an_unclosed_block_is_an_error_at_the_end_of_the_file() {
-        let items = parsed("a {\nb {\nc;\n}\n");
+        let items = parse_items("a {\nb {\nc;\n}\n");
         assert_eq!(
             outline(&items),
             "a(){b(){c()} !unexpected end of file, expecting \"}\" in /a.conf:5}"
@@ -392,7 +391,7 @@ mod tests {
     #[test]
     fn an_error_ends_the_text_and_keeps_what_came_before() {
         assert_eq!(
-            outline(&parsed("a; b { c; ; d; } e;")),
+            outline(&parse_items("a; b { c; ; d; } e;")),
             "a() b(){c() !unexpected \";\" in /a.conf:1}"
         );
     }
@@ -412,7 +411,7 @@ mod tests {
     #[test]
     fn the_depth_of_blocks_is_limited() {
         let nested = |depth: usize| {
-            outline(&parsed(&format!(
+            outline(&parse_items(&format!(
                 "{}{}",
                 "a{".repeat(depth),
                 "}".repeat(depth)

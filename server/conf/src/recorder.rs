@@ -1,6 +1,6 @@
-//! A source whose answers are recorded for replay; and objects that outlive a load.
+//! Records the answers of a source for replay; keeps objects beyond a load.
 //!
-//! Absent: reading anything a second time on its own.
+//! Absent: reading again without a request.
 //!
 //! Source: nginx documentation, `ssl_object_cache_inheritable`.
 
@@ -15,19 +15,19 @@ use crate::memory::{ReadFile, Reading, RecordedFile, is_same};
 use crate::shared_map::Revision;
 use crate::{DataFile, Memory, Source, Stamp};
 
-/// A source that keeps what was read from it.
+/// A source that records all answers of another source.
 #[derive(Debug)]
 pub struct Recorder<S> {
     inner: S,
     record: Rc<RefCell<Memory>>,
     /// The files of an earlier load.
     earlier: Option<Arc<Memory>>,
-    /// Objects are taken from it too, not texts alone.
+    /// Objects are reused from it, too, not only texts.
     inherits_objects: bool,
 }
 
 impl<S> Recorder<S> {
-    /// Records what is read from `inner`.
+    /// Records the reads from `inner`.
     pub fn new(inner: S) -> Self {
         Self {
             inner,
@@ -37,8 +37,7 @@ impl<S> Recorder<S> {
         }
     }
 
-    /// Makes a recorder on top of an earlier load: texts whose files have not changed are taken from it, and objects
-    /// if `objects`.
+    /// Makes a recorder on top of an earlier load: texts of unchanged files are reused from it, with `objects` also objects.
     #[must_use]
     pub fn with_earlier(mut self, earlier: Option<Arc<Memory>>, objects: bool) -> Self {
         self.earlier = earlier;
@@ -46,7 +45,13 @@ impl<S> Recorder<S> {
         self
     }
 
-    fn keep(&self, reading: Reading, path: &Path, bytes: &Arc<Vec<u8>>, stamp: Option<Stamp>) {
+    fn record_file(
+        &self,
+        reading: Reading,
+        path: &Path,
+        bytes: &Arc<Vec<u8>>,
+        stamp: Option<Stamp>,
+    ) {
         let bytes = Arc::clone(bytes);
         let mut record = self.record.borrow_mut();
         record.add_by(reading, path, bytes, stamp);
@@ -59,17 +64,17 @@ impl<S> Recorder<S> {
 }
 
 impl<S: Source> Recorder<S> {
-    /// Repeats every read of the earlier load, follows its patterns to new files, and returns the record of the present
-    /// state. Files that cannot be read are left out: a load that is built of the record misses them, if it wants them.
+    /// Repeats every read of the earlier load, follows its patterns to new files, and returns the record of the present state.
+    /// Files that cannot be read are left out; a load from the record fails if it needs them.
     ///
-    /// `None` where that cannot be done: there is no earlier load, or it has read what can be read once.
+    /// Returns `None` if this is impossible: there is no earlier load, or it has read a pipe.
     pub fn repeat(mut self) -> Option<Memory> {
         let earlier = self.earlier.take()?;
         if earlier.readings().any(|reading| reading == Reading::Piped) {
             return None;
         }
-        // What fails here is judged by who misses it.
-        let mut now = earlier.replaced(|path, known, reading| {
+        // Errors are left to the load: it fails if it needs the file.
+        let mut now = earlier.refresh(|path, known, reading| {
             let is_taken = match reading {
                 Reading::Text => true,
                 Reading::Object => self.inherits_objects,
@@ -89,7 +94,7 @@ impl<S: Source> Recorder<S> {
             };
             if !is_same(&paths, before) {
                 for path in &paths {
-                    if now.stamped(path).is_none()
+                    if now.file_with_stamp(path).is_none()
                         && let Ok((bytes, stamp)) = self.read_file(path, None)
                     {
                         now.add_by(Reading::Text, path, bytes, stamp);
@@ -117,7 +122,7 @@ impl<S: Source> Recorder<S> {
         now.is_some_and(|(then, now)| now.is_unchanged(then))
     }
 
-    /// Reads a file. Bytes that are known are shared: whoever compares them later need not look at them.
+    /// Reads a file. Known bytes are shared, so that later comparisons compare pointers.
     fn read_file(&mut self, path: &Path, known: Option<RecordedFile<'_>>) -> io::Result<ReadFile> {
         let (bytes, stamp) = self.inner.read_stamped(path)?;
         let known = known.filter(|(known, _)| ***known == bytes);
@@ -125,47 +130,49 @@ impl<S: Source> Recorder<S> {
         Ok((bytes, stamp))
     }
 
-    fn read_unless_known(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+    fn read_unless_recorded(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let earlier = self.earlier.clone();
-        let known = earlier.as_ref().and_then(|files| files.stamped(path));
+        let known = earlier
+            .as_ref()
+            .and_then(|files| files.file_with_stamp(path));
         let (bytes, stamp) = match known {
             Some((bytes, then)) if self.is_unchanged(path, (bytes, then)) => {
                 (Arc::clone(bytes), then)
             }
             _ => self.read_file(path, known)?,
         };
-        self.keep(reading, path, &bytes, stamp);
+        self.record_file(reading, path, &bytes, stamp);
         Ok(bytes)
     }
 
-    fn read_anew(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
+    fn read_source(&mut self, reading: Reading, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         let (bytes, stamp) = self.read_file(path, None)?;
-        self.keep(reading, path, &bytes, stamp);
+        self.record_file(reading, path, &bytes, stamp);
         Ok(bytes)
     }
 }
 
 impl<S: Source> Source for Recorder<S> {
     fn read(&mut self, path: &Path) -> io::Result<Vec<u8>> {
-        let text = self.read_anew(Reading::Always, path)?;
+        let text = self.read_source(Reading::Always, path)?;
         Ok(text.to_vec())
     }
 
     fn read_piped(&mut self, path: &Path) -> io::Result<Vec<u8>> {
         let stamp = self.inner.stamp(path);
         let text = self.inner.read_piped(path)?;
-        self.keep(Reading::Piped, path, &Arc::new(text.clone()), stamp);
+        self.record_file(Reading::Piped, path, &Arc::new(text.clone()), stamp);
         Ok(text)
     }
 
     fn read_text(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
-        self.read_unless_known(Reading::Text, path)
+        self.read_unless_recorded(Reading::Text, path)
     }
 
     fn read_object(&mut self, path: &Path) -> io::Result<Arc<Vec<u8>>> {
         match self.inherits_objects {
-            true => self.read_unless_known(Reading::Object, path),
-            false => self.read_anew(Reading::Object, path),
+            true => self.read_unless_recorded(Reading::Object, path),
+            false => self.read_source(Reading::Object, path),
         }
     }
 
@@ -205,7 +212,7 @@ mod tests {
     use super::*;
     use crate::Disk;
 
-    fn shown(source: &mut impl Source, pattern: &str) -> Vec<String> {
+    fn glob_paths(source: &mut impl Source, pattern: &str) -> Vec<String> {
         let paths = source.glob(pattern).expect("the source can be searched");
         paths
             .iter()
@@ -226,9 +233,9 @@ mod tests {
         let mut recorder = Recorder::new(site());
         let record = recorder.record();
         recorder.read(Path::new("/c/a.txt")).expect("it is there");
-        let globbed = shown(&mut recorder, "/c/*.conf");
+        let globbed = glob_paths(&mut recorder, "/c/*.conf");
         let mut replay = record.borrow().clone();
-        assert_eq!(shown(&mut replay, "/c/*.conf"), globbed);
+        assert_eq!(glob_paths(&mut replay, "/c/*.conf"), globbed);
         assert_eq!(
             replay
                 .files()
@@ -259,23 +266,23 @@ mod tests {
 
     const READINGS: [Reading; 2] = [Recorder::read_object, Recorder::read_text];
 
-    /// Reads where an earlier load is said to have had other bytes, which shows whether they are taken.
-    fn read_again(path: &Path, reading: Reading) -> io::Result<Vec<u8>> {
+    /// Reads a file with an earlier record of other bytes; the result shows whether the record was used.
+    fn reread(path: &Path, reading: Reading) -> io::Result<Vec<u8>> {
         let mut first = Recorder::new(Disk::default());
         let record = first.record();
         reading(&mut first, path)?;
         plant(&record, path);
-        again(path, record.borrow().clone(), reading)
+        reload(path, record.borrow().clone(), reading)
     }
 
-    /// Makes a record say that a file had other bytes when it was in its state.
+    /// Replaces the recorded bytes of a file and keeps its recorded state.
     fn plant(record: &RefCell<Memory>, path: &Path) {
         let mut record = record.borrow_mut();
-        let stamp = record.stamped(path).and_then(|(_, stamp)| stamp);
+        let stamp = record.file_with_stamp(path).and_then(|(_, stamp)| stamp);
         record.add_read(path, Arc::new(b"taken".to_vec()), stamp);
     }
 
-    fn again(path: &Path, earlier: Memory, reading: Reading) -> io::Result<Vec<u8>> {
+    fn reload(path: &Path, earlier: Memory, reading: Reading) -> io::Result<Vec<u8>> {
         let earlier = Some(Arc::new(earlier));
         let mut second = Recorder::new(Disk::default()).with_earlier(earlier, true);
         reading(&mut second, path).map(|bytes| bytes.to_vec())
@@ -288,22 +295,22 @@ mod tests {
         let link = std::env::temp_dir().join(format!("firstbyte-object-{}", std::process::id()));
         for reading in READINGS {
             std::os::unix::fs::symlink(manifest, &link).expect("a link can be made");
-            assert_eq!(read_again(&link, reading).expect("it is there"), b"taken");
+            assert_eq!(reread(&link, reading).expect("it is there"), b"taken");
             let mut source = Recorder::new(Disk::default());
             let record = source.record();
             reading(&mut source, &link).expect("it is there");
             // The path is the same, and leads to another file.
             fs::remove_file(&link).expect("it was made");
             std::os::unix::fs::symlink(code, &link).expect("a link can be made");
-            let object = again(&link, record.borrow().clone(), reading);
+            let object = reload(&link, record.borrow().clone(), reading);
             let code = fs::read(code).expect("it is there");
             assert!(object.is_ok_and(|object| object == code));
             fs::remove_file(&link).expect("it was made");
-            let error = again(&link, record.borrow().clone(), reading).expect_err("it is gone");
+            let error = reload(&link, record.borrow().clone(), reading).expect_err("it is gone");
             assert_eq!(error.kind(), io::ErrorKind::NotFound);
-            // What has only just been written may be written again within the same tick of the clock.
+            // A file that was just written may be written again within the same tick of the clock.
             fs::write(&link, "young").expect("a file can be written");
-            let object = read_again(&link, reading);
+            let object = reread(&link, reading);
             fs::remove_file(&link).expect("it was made");
             assert_eq!(object.expect("it is there"), b"young");
         }
@@ -387,13 +394,13 @@ mod tests {
         );
         let (_, data) = now.opened().next().expect("a database");
         assert_eq!(data.read().expect("it can be read"), b"new");
-        let globbed = now.globbed(&pattern).expect("a pattern");
+        let globbed = now.glob_result(&pattern).expect("a pattern");
         assert_eq!(globbed, [dir.join("a.conf"), dir.join("c.conf")]);
         assert_eq!(now.hosts().count(), 1);
-        // All of them are too young to be taken for what they were, and are read. What is equal is shared.
+        // All files are too young for their states to count, and are read again. Equal content is shared.
         let again = repeat(&Arc::new(now.clone())).expect("all can be read again");
         for (path, text) in now.files() {
-            let (same, _) = again.stamped(path).expect("it is there");
+            let (same, _) = again.file_with_stamp(path).expect("it is there");
             assert!(Arc::ptr_eq(same, text), "{}", path.display());
         }
         assert!(
@@ -401,7 +408,7 @@ mod tests {
                 .difference(&now)
                 .is_some_and(|none| none.files().count() == 0)
         );
-        // A pipe gives its bytes once.
+        // A pipe can be read only once.
         let mut piped = Recorder::new(Disk::default());
         let record = piped.record();
         piped.read_piped(&dir.join("key")).expect("a file");
@@ -427,7 +434,7 @@ mod tests {
         let shown: Vec<_> = found.iter().map(IpAddr::to_string).collect();
         assert_eq!(shown, ["127.0.0.2", "127.0.0.1"], "each once, in order");
         assert!(recorder.addresses("empty").is_err() && recorder.addresses("b").is_err());
-        // A second look within the same load gives the same, whatever the system says by then.
+        // A second lookup within a load returns the recorded addresses, even if the system has others.
         recorder.inner = Disk::with_lookup(|_| Err(io::ErrorKind::Other.into()));
         assert_eq!(recorder.addresses("a").expect("known"), found);
         let mut replay = recorder.record().borrow().clone();

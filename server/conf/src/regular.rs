@@ -107,7 +107,7 @@ pub(crate) fn fits(size: u64, limit: u64) -> io::Result<()> {
 pub(crate) const EISDIR: i32 = 21;
 /// For `open`, with Linux's numbers: a pipe is not waited for.
 const O_NONBLOCK: i32 = 0o4000;
-/// The part of a mode that says what a file is, and what it says of a character device.
+/// The bits of a mode for the type of a file, and their value for a character device.
 const FORMAT: u32 = 0o170_000;
 const CHARACTER_DEVICE: u32 = 0o020_000;
 /// Major 1, minor 3.

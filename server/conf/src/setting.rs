@@ -1,7 +1,7 @@
 //! One configuration value that may be unset.
 //!
-//! A level (http, server, location) holds a `Setting` for each of its directives. Setting one twice in a level is
-//! an error; merging takes the parent's value where the child has none; the default comes last.
+//! A level (http, server, location) holds a `Setting` for each of its directives. Setting one twice in a level is an error;
+//! merging takes the parent's value if the child has none; the default comes last.
 
 use crate::{ConfError, Directive};
 
@@ -82,7 +82,7 @@ impl<T> Setting<T> {
         self.0.clone().unwrap_or(default)
     }
 
-    /// The value, or what `default` makes when unset.
+    /// The value, or the result of `default` if unset.
     #[must_use]
     pub fn or_else(&self, default: impl FnOnce() -> T) -> T
     where
@@ -93,7 +93,7 @@ impl<T> Setting<T> {
 }
 
 impl<T: Clone> Setting<T> {
-    /// Takes the parent's value where none is set here, and the default without a parent. Afterwards it is set.
+    /// Takes the parent's value if unset, or the default without a parent. Afterwards it is set.
     pub fn inherit(&mut self, parent: Option<&Self>, default: impl FnOnce() -> T) {
         if let Some(parent) = parent {
             self.merge_from(parent);

@@ -1,9 +1,8 @@
-//! A hash map in the order of insertion whose copies share what they have in common.
+//! A hash map in insertion order; copies share unchanged chunks of entries.
 //!
-//! The entries lie in chunks, and a copy has the same chunks: it takes a reference to each, and a change copies one. So to
-//! keep an earlier state of twenty thousand files costs a hundred references, and two states are compared where they
-//! differ. Whoever asks for the entries in their order finds each beside the last one. Absent: removal of one entry, and
-//! any sharing between maps that were not copied from each other.
+//! Entries are stored in chunks. A copy references the same chunks, and a change copies one chunk. So an earlier state of
+//! twenty thousand files costs a hundred references, and comparing two states skips shared chunks. Lookups in insertion order
+//! find each entry next to the last one. Absent: removal of a single entry, and sharing between maps that are no copies.
 
 use std::borrow::Borrow;
 use std::collections::HashMap;
@@ -28,7 +27,7 @@ pub(crate) enum Revision<V> {
     Keep,
     /// It gets this value.
     Set(V),
-    /// It goes.
+    /// Remove it.
     Remove,
 }
 
@@ -105,7 +104,7 @@ impl<K: Hash + Eq, V> SharedMap<K, V> {
 }
 
 impl<K: Hash + Eq + Clone, V: Clone> SharedMap<K, V> {
-    /// The value of a key, to be changed in this copy alone.
+    /// The value of a key, for a change of this copy only.
     pub(crate) fn get_mut<Q: Hash + Eq + ?Sized>(&mut self, key: &Q) -> Option<&mut V>
     where
         K: Borrow<Q>,
@@ -130,8 +129,9 @@ impl<K: Hash + Eq + Clone, V: Clone> SharedMap<K, V> {
         }
     }
 
-    /// A map of the same keys; each entry becomes what `revise` says. If none goes, chunks in which all stay are shared.
-    pub(crate) fn revised(&self, mut revise: impl FnMut(&K, &V) -> Revision<V>) -> Self {
+    /// Returns a copy with each entry kept, replaced or removed as `revise` returns. If none is removed, unchanged chunks are
+    /// shared.
+    pub(crate) fn revise(&self, mut revise: impl FnMut(&K, &V) -> Revision<V>) -> Self {
         let mut revised = self.clone();
         let mut removed = Vec::new();
         for (number, (key, value)) in self.iter().enumerate() {
@@ -264,14 +264,14 @@ mod tests {
                 false => Revision::Keep,
             }
         };
-        let revised = map.revised(set(CHUNK));
+        let revised = map.revise(set(CHUNK));
         assert!(is_sound(&revised));
         assert_eq!((revised.get(&CHUNK), map.get(&CHUNK)), (Some(&1), Some(&0)));
         let second: Vec<_> = (CHUNK..2 * CHUNK).collect();
         assert_eq!(keys(revised.unshared(&map)), second);
         assert_eq!(keys(map.unshared(&revised)), second);
         assert_eq!(map.unshared(&map.clone()).count(), 0);
-        let fewer = revised.revised(|key, _| match key {
+        let fewer = revised.revise(|key, _| match key {
             3 => Revision::Set(2),
             4 | 999 => Revision::Remove,
             _ => Revision::Keep,
@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(keys(fewer.iter()), left);
         let values = [3, CHUNK, 4, 5].map(|key| fewer.get(&key).copied());
         assert_eq!(values, [Some(2), Some(1), None, Some(0)]);
-        let none = map.revised(|_, _| Revision::Remove);
+        let none = map.revise(|_, _| Revision::Remove);
         assert!(none.is_empty() && is_sound(&none) && none.get(&3).is_none());
         let empty = SharedMap::default();
         assert_eq!(map.unshared(&empty).count(), 1000, "nothing is shared");

@@ -1,10 +1,10 @@
-//! Where texts come from: the disk, or [`Memory`](crate::Memory).
+//! Sources of texts: the disk, or [`Memory`](crate::Memory).
 //!
-//! A master process reads the [`Disk`] through a [`Recorder`](crate::Recorder); what was read becomes a `Memory` that a worker
-//! parses again without touching a path, and that `-T` prints.
+//! A master process reads the [`Disk`] through a [`Recorder`](crate::Recorder). The record becomes a `Memory`, which a worker
+//! parses again without access to paths, and which `-T` prints.
 //!
-//! Names of hosts that a configuration mentions are looked up here, too: once by the master process, recorded for the
-//! worker, so that both have the same addresses.
+//! Host names of a configuration are resolved here, too: once by the master process and recorded for the worker, so that both
+//! have the same addresses.
 
 use std::fs;
 use std::io;
@@ -12,8 +12,8 @@ use std::net::{IpAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::directory_cache::DirectoryCache;
 use crate::glob::{self, Tree};
-use crate::looks::Looks;
 use crate::regular::{self, TEXT_BYTES_MAX};
 use crate::{DataFile, Stamp};
 
@@ -95,7 +95,7 @@ pub type Lookup = fn(&str) -> io::Result<Vec<IpAddr>>;
 #[derive(Debug)]
 pub struct Disk {
     lookup: Lookup,
-    looks: Looks,
+    directories: DirectoryCache,
 }
 
 impl Disk {
@@ -103,7 +103,7 @@ impl Disk {
     pub fn with_lookup(lookup: Lookup) -> Self {
         Self {
             lookup,
-            looks: Looks::default(),
+            directories: DirectoryCache::default(),
         }
     }
 }
@@ -134,7 +134,7 @@ impl Source for Disk {
     }
 
     fn stamp(&mut self, path: &Path) -> Option<Stamp> {
-        self.looks.stamp(path).ok()
+        self.directories.stamp(path).ok()
     }
 
     fn open(&mut self, path: &Path) -> io::Result<DataFile> {
@@ -183,7 +183,7 @@ pub(crate) fn paths(names: Vec<String>) -> Vec<PathBuf> {
 mod tests {
     use super::*;
 
-    use crate::memory::tests::{shown, site};
+    use crate::memory::tests::{glob_paths, site};
 
     #[test]
     fn the_disk_is_searched_like_memory() {
@@ -200,7 +200,7 @@ mod tests {
         let top = root.display().to_string();
         let found: Vec<_> = ["/c/*.conf", "/*/sub/?.conf", "/none/*", "/c/*/d.conf"]
             .iter()
-            .flat_map(|pattern| shown(&mut Disk::default(), &format!("{top}{pattern}")))
+            .flat_map(|pattern| glob_paths(&mut Disk::default(), &format!("{top}{pattern}")))
             .map(|path| path.replacen(&top, "", 1))
             .collect();
         let read = Disk::default().read(&root.join("c/a.conf"));

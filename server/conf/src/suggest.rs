@@ -23,7 +23,7 @@ fn cost(typed: &str, name: &str) -> Option<usize> {
     } else {
         2
     };
-    // Names whose lengths differ by more than the reach need no table of edits.
+    // If the lengths differ by more than the reach, the edit distance is not computed.
     if typed.len().abs_diff(name.len()) <= reach {
         let edits = distance(&typed.to_ascii_lowercase(), name);
         if edits <= reach {
@@ -53,7 +53,7 @@ fn distance(a: &str, b: &str) -> usize {
     last[b.len()]
 }
 
-/// Words shorter than this are too short to be a beginning of what was meant.
+/// Shorter words are not completed to a longer name.
 const PREFIX_MIN: usize = 4;
 /// Names up to this length are only suggested at one edit: most short words are two edits apart.
 const SHORT: usize = 4;

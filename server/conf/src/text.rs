@@ -17,7 +17,7 @@ pub struct Text {
 }
 
 impl Text {
-    /// A range of a text; a copy where it lies behind what can be counted here.
+    /// A range of a text; a copy if its offset exceeds 32 bits.
     ///
     /// # Panics
     /// The range is not one of the text.

@@ -1,7 +1,7 @@
 //! The tree of a parsed text: words with their places, directives, and the error that ended the text.
 //!
-//! The tree keeps the order of the file, errors included: a walk meets the first error where nginx, which interprets
-//! while it reads, would have met it.
+//! The tree keeps the order of the file, errors included: a walk finds the same first error as nginx, which interprets while it
+//! reads.
 
 use std::borrow::Cow;
 use std::path::Path;
@@ -20,7 +20,7 @@ pub struct Pos {
     pub column: u32,
 }
 
-/// Where a text came from; what error messages call it.
+/// The origin of a text, as named in error messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// A file: `... in /etc/nginx/nginx.conf:3`.
@@ -41,19 +41,19 @@ impl Origin {
 pub struct Word {
     /// The bytes of the word; any bytes, not only UTF-8.
     pub text: Text,
-    /// Where it begins, at its opening quote if it has one.
+    /// Position of the word, including an opening quote.
     pub pos: Pos,
     /// Whether it was written in quotes.
     pub quoted: bool,
     /// Bytes it takes in the text, quotes and backslashes included.
     pub raw_len: u32,
-    /// The text with what is not UTF-8 replaced; only there when it differs.
+    /// The text with invalid UTF-8 replaced; `None` if it is valid.
     #[expect(clippy::box_collection, reason = "it is rare, and a word small")]
     lossy: Option<Box<String>>,
 }
 
 impl Word {
-    /// A word at a place; `raw_len` is what it takes in the text, in bytes.
+    /// A word at a position; `raw_len` is its length in the text, in bytes.
     pub fn new(text: impl Into<Text>, pos: Pos, quoted: bool, raw_len: u32) -> Self {
         let text = text.into();
         let lossy = match String::from_utf8_lossy(&text) {
@@ -105,18 +105,18 @@ pub struct Directive {
     pub args: Vec<Word>,
     /// The items between its braces; `None` when it ends with a semicolon.
     pub block: Option<Vec<Item>>,
-    /// Where the name begins.
+    /// Position of the name.
     pub pos: Pos,
     /// Line of the `;` or `{` that ends the head: the line nginx names in errors about the directive.
     pub end_line: u32,
     /// Line of the closing `}`: the line nginx names in errors found once the block is read. `end_line` without block.
     pub close_line: u32,
-    /// The text it stands in.
+    /// The text that contains it.
     pub origin: Origin,
 }
 
 impl Directive {
-    /// A directive that no file has: stands for a default that is compiled like a written one.
+    /// A directive without a file: a default that is compiled like a written directive.
     pub fn synthetic(name: &str) -> Self {
         let pos = Pos {
             file: crate::COMMAND_LINE,
@@ -167,7 +167,7 @@ impl Directive {
         self.args.get(index).map_or("", Word::as_str)
     }
 
-    /// Argument `index` (from 0), or the name when there is none: where an error about it points.
+    /// Argument `index` (from 0), or the name if there is none: the position for an error about it.
     pub fn word(&self, index: usize) -> &Word {
         self.args.get(index).unwrap_or(&self.name)
     }

@@ -28,7 +28,7 @@ pub fn unknown(
         return error.with_hint("the file begins with a byte order mark: save it without one");
     }
     let here = nginx_directives().filter(|(_, _, contexts)| contexts.contains(context));
-    // What may stand here comes first; else the name may have been written in the wrong place as well.
+    // Names allowed here come first; otherwise the name may also be in the wrong context.
     let elsewhere = || nearest(name, nginx_directives().map(|(known, ..)| *known));
     match nearest(name, names.chain(here.map(|(known, ..)| *known))).or_else(elsewhere) {
         Some(meant) => error.with_hint(format!("did you mean \"{meant}\"?")),
@@ -36,7 +36,7 @@ pub fn unknown(
     }
 }
 
-/// The modules of the subsystem a context is in, where there are some; else all.
+/// The modules of the context's subsystem if there are any; else all.
 fn module_for(modules: &'static str, context: Contexts) -> String {
     const STREAM: Contexts = Contexts::STREAM
         .or(Contexts::STREAM_SERVER)

@@ -1,7 +1,7 @@
 //! Typed values: flags, numbers, sizes, times, choices.
 //!
-//! Each type comes twice: `parse_x` turns bytes into a value or `None`; `x` reads the first argument of a directive
-//! and reports what is wrong with it in nginx's words. Sizes are powers of 1024; a time without a unit is seconds.
+//! Each type comes twice: `parse_x` turns bytes into a value or `None`; `x` reads the first argument of a directive and reports
+//! its errors in nginx's words. Sizes are powers of 1024; a time without a unit is seconds.
 //!
 //! Source: nginx documentation, "Configuration file measurement units".
 
@@ -134,7 +134,7 @@ fn add_scaled(total: u64, value: u64, scale: u64) -> Option<u64> {
         .filter(|sum| *sum <= NUMBER_MAX)
 }
 
-/// The value that goes with a name, compared in any case.
+/// The value of a name, compared without case.
 pub fn parse_enum<T: Copy>(text: &[u8], names: &[(&str, T)]) -> Option<T> {
     names
         .iter()
@@ -308,8 +308,8 @@ pub fn mask(loader: &mut Loader, d: &Directive, names: &[(&str, u32)]) -> Result
     mask_more(loader, d, names, 0)
 }
 
-/// Reads the bits of a directive like [`mask`], together with those of the same directive before; a name that shares a
-/// bit with those before it does not count.
+/// Reads the bits of a directive like [`mask`], in addition to those of earlier directives of this name. A name that shares a
+/// bit with earlier ones is ignored.
 ///
 /// # Errors
 /// See [`mask`].

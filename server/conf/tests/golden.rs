@@ -22,11 +22,11 @@ fn given(text: &str) -> String {
     let mut toy = Toy::new(memory);
     let parameter = command_line.map_or(Ok(()), |text| toy.command_line(text.as_bytes()));
     let result = parameter.and_then(|()| toy.load());
-    toy.shown(result)
+    toy.render(result)
 }
 
 #[test]
 fn golden_configurations_give_what_they_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
-    cases::judge(&folder, 25, given);
+    cases::check(&folder, 25, given);
 }

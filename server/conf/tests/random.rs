@@ -111,9 +111,9 @@ fn walking_random_pieces_ends_without_panic() {
         let mut toy = Toy::new(memory);
         let parameter = random.pieces(4);
         let result = toy.command_line(&parameter);
-        toy.shown(result);
+        toy.render(result);
         let result = toy.load();
-        toy.shown(result);
+        toy.render(result);
     });
 }
 

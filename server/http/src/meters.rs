@@ -308,7 +308,7 @@ impl Cell {
 }
 
 thread_local! {
-    static CELL: Arc<Cell> = CELLS.mine();
+    static CELL: Arc<Cell> = CELLS.of_thread();
     static FILES_BEFORE: Flag<FileFigures> = const { Flag::new(FileFigures { kept: 0, hits: 0, misses: 0, memory_bytes: 0 }) };
 }
 

@@ -208,7 +208,7 @@ impl ServerNames {
         for (regex, server, _) in &self.regex {
             let matches = regex.is_match(&host);
             if matches
-                .map_err(|limit| Unmatched(limit.shown(&host, regex.pattern()).to_string()))?
+                .map_err(|limit| Unmatched(limit.display(&host, regex.pattern()).to_string()))?
             {
                 return Ok(Some(*server));
             }

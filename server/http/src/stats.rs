@@ -174,7 +174,7 @@ struct Cell {
 }
 
 thread_local! {
-    static CELL: Arc<Cell> = CELLS.mine();
+    static CELL: Arc<Cell> = CELLS.of_thread();
 }
 
 static CELLS: PerThread<Cell> = PerThread::new();

@@ -1,7 +1,7 @@
 //! Comments that silence warnings: `# firstbyte: allow FB201 FB301 -- why`, and `allow-file` for a whole file.
 //!
-//! `allow` silences a warning for the directive that it belongs to (see [`crate::comments`]) and for everything in its
-//! block, including files read by an `include` in it. The text after `--` is for people.
+//! `allow` applies to its directive (see [`crate::comments`]) and the directive's block, including files of an `include` in it.
+//! Text after `--` is a reason for readers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -13,7 +13,7 @@ use crate::{Warn, comments};
 /// The code as the table of rules has it, if it has it.
 pub(crate) type CodeLookup = fn(&str) -> Option<&'static str>;
 
-/// The silenced codes, by file and directive.
+/// The silenced codes, by directive and file.
 pub(crate) struct Allows {
     known: CodeLookup,
     seen: HashSet<u32>,
@@ -63,7 +63,7 @@ impl Allows {
         }
     }
 
-    /// Adds a comment's codes. `offset` is the position of `rest` in the comment, its `#` counted.
+    /// `offset` is the position of `rest` in the comment, including its `#`.
     fn add(&mut self, comment: &comments::Comment, rest: &str, offset: usize) {
         let rest = rest.split("--").next().unwrap_or_default();
         // Messages point at a single word, so each word has its position in the comment.
@@ -171,7 +171,7 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: AllowErrorKind) {
         if allows.silences_file(fault.pos.file, warn.code()) {
             continue;
         }
-        // A comment is no directive; a synthetic one at its position carries the place of the message.
+        // A comment is no directive, so a synthetic directive has the position for the message.
         let mut place = Directive::synthetic("comment");
         let len = u32::try_from(fault.len).unwrap_or(u32::MAX);
         place.name = Word::new("comment", fault.pos, false, len);

@@ -1,4 +1,4 @@
-//! Sets of bytes: possible content of a position in an expression, or of a variable.
+//! Sets of bytes: the possible bytes at a position of an expression, or in a variable.
 
 /// A set of bytes.
 #[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
@@ -94,7 +94,7 @@ impl ByteSet {
         set
     }
 
-    /// The single letter (in lower case) or other byte in the set, if there is only one.
+    /// The single byte of the set, with letters in lower case; `None` for other sets.
     pub(crate) fn single(self) -> Option<u8> {
         let mut bytes = (0..=u8::MAX).filter(|byte| self.has(*byte));
         let first = bytes.next()?.to_ascii_lowercase();

@@ -1,8 +1,8 @@
 //! The comments of a text and the directives they belong to.
 //!
-//! The parser drops comments. They are found again in the gaps between its words, so that this module and the parser
-//! agree on comments exactly. A comment on a line of its own belongs to the next directive of its block. A comment at
-//! the end of a line belongs to the directives of its line, and one in the middle of a directive to that directive.
+//! The parser drops comments. They are found again in the gaps between its words, so both agree about comments. A comment on a
+//! line of its own belongs to the next directive of its block. A comment after other text belongs to the directives of its
+//! line, and a comment inside a directive to this directive.
 
 use conf::{Item, Pos, Word};
 
@@ -13,7 +13,7 @@ pub(crate) struct Comment {
     pub(crate) pos: Pos,
     /// The text after the `#`, to the end of the line.
     pub(crate) text: Vec<u8>,
-    /// The begins of the directives that it belongs to; empty if none follows it in its block.
+    /// The positions of its directives; empty if none follows it in its block.
     pub(crate) directives: Vec<Pos>,
 }
 
@@ -58,12 +58,12 @@ fn collect<'i>(items: &'i [Item], words: &mut Vec<(&'i Word, Option<Pos>)>) {
 struct Scan<'a> {
     file: u32,
     text: &'a [u8],
-    /// The begin of each line.
+    /// The offset of each line.
     lines: Vec<usize>,
     comments: Vec<Comment>,
     /// Comments that wait for the next directive.
     pending: Vec<usize>,
-    /// The directive at the reader's position.
+    /// The directive that is being read.
     open: Option<Pos>,
     /// The line on which the directives of `on_line` have words, from 1.
     line: u32,

@@ -1,12 +1,10 @@
-//! Warnings for configurations that load, and do not do what they seem to: what `-t` says besides errors.
+//! Warnings of `-t` for configurations that load but do not have their obvious effect.
 //!
-//! [`check`] reads a configuration as text into a tree and asks every rule of [`rules::RULES`] about it. A
-//! rule knows names, places and arguments of directives; whether firstbyte has built them makes no difference. Each
-//! warning has a code, and a comment silences it (see `allow`); `docs/lint.md` explains each of them, and its
-//! examples are this crate's tests.
+//! [`check`] reads a configuration as text into a tree and runs every rule of [`rules::RULES`] on it. Rules know names, places
+//! and arguments of directives, including directives that firstbyte has not built. Each warning has a code, and a comment
+//! silences it (see `allow`). `docs/lint.md` explains each code, and its examples are tests of this crate.
 //!
-//! The crate depends on the language alone: nothing that loads or serves a configuration can come to rely on it, and
-//! it takes no part in a start or a reload.
+//! The crate depends only on the syntax crate `conf`. Starts and reloads do not use it.
 
 #![forbid(unsafe_code)]
 
@@ -51,7 +49,7 @@ pub fn check(
     conf_path: &Path,
     globals: Option<&str>,
 ) -> Result<Report, Box<ReadError>> {
-    let tree = Tree::read(source, conf_path, globals, rules::known)?;
+    let tree = Tree::read(source, conf_path, globals, rules::find_code)?;
     let mut findings = Vec::new();
     for rule in rules::RULES {
         let mut warn = Warn {
@@ -64,7 +62,7 @@ pub fn check(
     Ok(Report::new(findings, tree.files))
 }
 
-/// Where a rule puts its warnings.
+/// Collects the warnings of a rule.
 pub(crate) struct Warn<'a> {
     rule: &'static Rule,
     tree: &'a Tree,
@@ -89,7 +87,7 @@ impl Warn<'_> {
         );
     }
 
-    /// The code of the rule that is asked.
+    /// The code of the current rule.
     fn code(&self) -> &'static str {
         self.rule.code
     }
@@ -105,7 +103,7 @@ impl Warn<'_> {
         }
     }
 
-    /// Adds a warning that no comment can silence where it stands.
+    /// Adds a warning without looking for silencing comments.
     fn push(&mut self, warning: ConfError) {
         self.findings.push(Finding {
             rule: self.rule,
@@ -128,7 +126,8 @@ mod testing {
     /// The tree of a text.
     pub(crate) fn tree(text: &str) -> Tree {
         let source = Memory::default().with_file(MAIN, text);
-        Tree::read(source, Path::new(MAIN), None, crate::rules::known).expect("the text is whole")
+        Tree::read(source, Path::new(MAIN), None, crate::rules::find_code)
+            .expect("the text is whole")
     }
 
     /// The warnings about a whole configuration, as `FB201 3:15`.
@@ -142,12 +141,12 @@ mod testing {
         shown.collect()
     }
 
-    /// The codes of the warnings about what stands in a server.
+    /// The codes of the warnings about a text in `server`.
     pub(crate) fn in_server(text: &str) -> Vec<&'static str> {
         in_http(&format!("server {{ listen 80; {text}\n}}"))
     }
 
-    /// The codes of the warnings about what stands in `http`.
+    /// The codes of the warnings about a text in `http`.
     pub(crate) fn in_http(text: &str) -> Vec<&'static str> {
         let text = format!("events {{}} http {{ {text}\n}}");
         let source = Memory::default().with_file(MAIN, text);

@@ -1,4 +1,4 @@
-//! The servers of `http`, and what their `listen`s and names say.
+//! The servers of `http`, with their `listen`s and names.
 //!
 //! Source: nginx documentation, directives `listen` and `ssl` (obsolete since nginx 1.15.0).
 
@@ -59,8 +59,8 @@ pub(crate) fn address(text: &str) -> String {
     format!("{host}:{port}")
 }
 
-/// A name that stands for all others, in people's minds.
-pub(crate) fn is_nobody(name: &str) -> bool {
+/// Returns whether people use this name for a catch-all server.
+pub(crate) fn is_catch_all_name(name: &str) -> bool {
     name.is_empty() || name.bytes().all(|byte| byte == b'_' || byte == b'-')
 }
 

@@ -1,8 +1,7 @@
-//! The whole configuration as one tree: the files, with what they include in its place.
+//! The whole configuration as one tree, with included files in place of `include`.
 //!
-//! [`Tree::read`] follows `include` and keeps every directive as a [`Node`] that knows its block. Nothing is applied
-//! and nothing refused: an unknown directive is a node like any other. A text that cannot be read to its end yields no
-//! tree, since rules ask for what is missing as well as for what is there.
+//! [`Tree::read`] follows `include` and keeps every directive as a [`Node`] with its block. Nothing is applied or refused: an
+//! unknown directive is a node, too. An incomplete text yields no tree, since some rules report missing directives.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -47,19 +46,19 @@ const MAKERS: [(&str, Option<usize>); 5] = [
     ("split_clients", None),
 ];
 
-/// One directive and where it stands.
+/// One directive and its place in the tree.
 pub(crate) struct Node {
-    /// The directive; what stands in its block is in `children`.
+    /// The directive; `children` has the content of its block.
     pub(crate) directive: Directive,
-    /// The block it stands in.
+    /// Its block.
     pub(crate) parent: Option<Id>,
     /// The `include` through which it was read.
     pub(crate) via: Option<Id>,
     /// The items of its block, included files too.
     pub(crate) children: Vec<Id>,
-    /// The children by name, where there are many.
+    /// The children by name, if there are many.
     index: Option<HashMap<String, Vec<Id>>>,
-    /// It lies in `http`.
+    /// It is inside `http`.
     pub(crate) http: bool,
     /// It is an entry of a table (`map`, `types`), not a directive.
     pub(crate) data: bool,
@@ -86,7 +85,7 @@ pub struct ReadError {
 }
 
 impl Tree {
-    /// Reads the file at `conf_path`, what it includes, and the argument of `-g`. Codes that comments silence are `known`.
+    /// Reads the file at `conf_path`, its includes, and the argument of `-g`. `known` looks up codes of silencing comments.
     ///
     /// # Errors
     /// A file cannot be read or has an error of syntax.
@@ -118,10 +117,10 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Fills what finds nodes by names.
+    /// Fills the indexes of nodes by name.
     fn index(&mut self) {
         let directives = (0..self.nodes.len()).filter(|id| !self.nodes[*id].data);
-        self.by_name = self.named(directives);
+        self.by_name = self.by_names(directives);
         for (maker, argument) in MAKERS {
             for id in self.by_name.get(maker).into_iter().flatten() {
                 let args = self.args(*id);
@@ -142,18 +141,18 @@ impl Tree {
         }
         for id in 0..self.nodes.len() {
             let children = &self.nodes[id].children;
-            // Nobody asks for entries of a table by name, and it may have a million.
+            // Entries of a table are not requested by name, and there may be a million.
             let is_table = children
                 .first()
                 .is_some_and(|child| self.nodes[*child].data);
             if children.len() > CHILDREN_UNINDEXED_MAX && !is_table {
-                self.nodes[id].index = Some(self.named(children.iter().copied()));
+                self.nodes[id].index = Some(self.by_names(children.iter().copied()));
             }
         }
     }
 
     /// Ids by the names of their directives.
-    fn named(&self, ids: impl Iterator<Item = Id>) -> HashMap<String, Vec<Id>> {
+    fn by_names(&self, ids: impl Iterator<Item = Id>) -> HashMap<String, Vec<Id>> {
         let mut all: HashMap<String, Vec<Id>> = HashMap::new();
         for id in ids {
             all.entry(self.name(id).to_owned()).or_default().push(id);
@@ -196,7 +195,7 @@ impl Tree {
         &self.nodes[id].directive.args
     }
 
-    /// An argument of a directive, empty where there is none.
+    /// An argument of a directive; empty if it is missing.
     pub(crate) fn arg(&self, id: Id, index: usize) -> &str {
         self.nodes[id].directive.arg_str(index)
     }
@@ -243,7 +242,7 @@ impl Tree {
         std::iter::successors(self.nodes[id].parent, |id| self.nodes[*id].parent)
     }
 
-    /// The block a directive stands in.
+    /// The block of a directive.
     pub(crate) fn parent(&self, id: Id) -> Option<Id> {
         self.nodes[id].parent
     }
@@ -260,7 +259,7 @@ impl Tree {
             .find_map(|level| self.within(level, name).next())
     }
 
-    /// `/etc/nginx/nginx.conf:12`, where a directive begins.
+    /// `/etc/nginx/nginx.conf:12`, the beginning of a directive.
     pub(crate) fn place(&self, id: Id) -> String {
         let Pos { file, line, .. } = self.nodes[id].directive.pos;
         match self.files.path(file) {
@@ -269,8 +268,8 @@ impl Tree {
         }
     }
 
-    /// Directives whose silencing comments cover this one: itself, the block it is in, the `include` that named its
-    /// file, and so on outwards.
+    /// Directives with silencing comments that apply to this one: itself, its block, the `include` of its file, and so on
+    /// outwards.
     pub(crate) fn holders(&self, id: Id) -> impl Iterator<Item = Id> {
         std::iter::successors(Some(id), |id| {
             let node = &self.nodes[*id];

@@ -1,14 +1,14 @@
-//! Where a configuration has regular expressions, and what each is matched against.
+//! The regular expressions of a configuration, and the subject of each.
 
 use conf::Word;
 
 use crate::regex::Regex;
 use crate::tree::{Id, Tree};
-use crate::value::{DECODED_URI, Holds};
+use crate::value::{Contents, DECODED_URI};
 
 /// An expression as it is written.
 pub(crate) struct Use {
-    /// The directive it stands in.
+    /// Its directive.
     pub(crate) id: Id,
     /// Which of its arguments it is in; `None`: its name, for an entry of a table.
     pub(crate) argument: Option<usize>,
@@ -69,7 +69,7 @@ pub(crate) fn of(tree: &Tree, id: Id) -> Vec<Use> {
         caseless,
         subject,
     };
-    // A line of a `map` has no name of its own: the pattern stands where a directive's name does.
+    // An entry of a `map` has its pattern in place of the directive's name.
     if node.data {
         let table = node.parent.filter(|table| tree.name(*table) == "map");
         let Some((table, (pattern, caseless))) = table.zip(marked(&node.directive.name)) else {
@@ -177,10 +177,10 @@ pub(crate) fn condition(tree: &Tree, id: Id) -> Option<Condition> {
 }
 
 /// The possible contents of a subject that is no value with variables.
-pub(crate) fn holds(subject: &Subject) -> Option<Holds> {
+pub(crate) fn contents(subject: &Subject) -> Option<Contents> {
     match subject {
         Subject::Uri => Some(DECODED_URI),
-        Subject::Host => crate::value::known("host"),
+        Subject::Host => crate::value::of_variable("host"),
         Subject::Value(_) | Subject::Other => None,
     }
 }

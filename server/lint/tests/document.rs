@@ -1,5 +1,5 @@
-//! `docs/lint.md` explains every warning, and its examples are tests: an example of a fault causes that warning alone,
-//! and its replacement causes none.
+//! `docs/lint.md` explains every warning, and its examples are tests: an example "Warns" causes only this code, and an example
+//! "Instead" causes none.
 
 use std::collections::BTreeSet;
 use std::path::Path;

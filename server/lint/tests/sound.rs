@@ -1,5 +1,5 @@
-//! Sound configurations give no warning: those of `tests/conf/sound`, the installed ones, the example site, and the
-//! site of Debian's nginx, if installed.
+//! Sound configurations cause no warning: those of `tests/conf/sound`, the installed ones, the example site, and the default
+//! site of Debian's nginx if it is installed.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -54,5 +54,5 @@ fn given(text: &str) -> String {
 #[test]
 fn golden_configurations_give_what_they_say() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/conf");
-    cases::judge(&folder, 40, given);
+    cases::check(&folder, 40, given);
 }

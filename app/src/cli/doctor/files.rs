@@ -120,7 +120,7 @@ pub(super) fn configuration(path: &Path) -> Option<Diagnosis> {
         let finding = Finding::new(*code, severity, delay.title)
             .costs(0.0, f64::from(delay.round_trips))
             .proof("lines", delay.places)
-            .fix(delay.mend);
+            .fix(delay.fix);
         diagnosis.findings.push(finding);
     }
     for file in judged.certificates {

@@ -17,8 +17,8 @@ use super::{Details, Level, Record};
 
 /// Appends nginx's line, with its end, to an empty buffer. `now` is the wall clock in seconds.
 ///
-/// In a storm of errors this is most of what a line costs besides its write, so each part is appended where it belongs, and
-/// what is the same for all lines of a second is kept.
+/// In a storm of errors this is most of a line's cost besides its write. So each part is appended in place, and the time text
+/// is cached for all lines of a second.
 pub(super) fn text(record: &Record<'_>, now: i64, line: &mut Vec<u8>) {
     push_local(now, line);
     line.extend_from_slice(b" [");
@@ -38,7 +38,7 @@ pub(super) fn text(record: &Record<'_>, now: i64, line: &mut Vec<u8>) {
     let message = line.len();
     let _ = fmt::write(&mut Bytes(line), record.message);
     restore_bytes(line, message);
-    if let Some(details) = told(record) {
+    if let Some(details) = request_details(record) {
         push_details(details, line);
     }
     line.truncate(MAX_LINE_BYTES);
@@ -50,13 +50,13 @@ pub(super) fn text(record: &Record<'_>, now: i64, line: &mut Vec<u8>) {
     line.push(b'\n');
 }
 
-/// Memory for a line, which the thread keeps from one to the next.
+/// Takes the thread's reusable buffer for a line.
 pub(super) fn take_buffer() -> Vec<u8> {
-    // At the end of a thread its memory may be gone.
+    // At the end of a thread its buffer may be freed already.
     LINE.try_with(Cell::take).unwrap_or_default()
 }
 
-/// Takes the memory of a line back, unless a long message has made it large.
+/// Returns the buffer of a line to the thread, unless a long message has made it large.
 pub(super) fn return_buffer(mut line: Vec<u8>) {
     if line.capacity() <= LINE_KEPT_BYTES {
         line.clear();
@@ -64,7 +64,7 @@ pub(super) fn return_buffer(mut line: Vec<u8>) {
     }
 }
 
-/// Bytes as what a formatter writes to.
+/// Bytes as a target of formatters.
 struct Bytes<'a>(&'a mut Vec<u8>);
 
 impl Write for Bytes<'_> {
@@ -91,7 +91,7 @@ fn push_details(details: &Details<'_>, line: &mut Vec<u8>) {
 }
 
 fn push_escaped(text: &[u8], line: &mut Vec<u8>) {
-    // Bytes take everything.
+    // Writing to bytes cannot fail.
     let _ = write_shown(text, &mut Bytes(line));
 }
 
@@ -110,7 +110,7 @@ pub(super) fn json(record: &Record<'_>, (seconds, ms): (i64, u32)) -> Vec<u8> {
     }
     let message = message_text(record.message);
     push_member("message", message.as_bytes(), JSON_LONG_BYTES, &mut line);
-    if let Some(details) = told(record) {
+    if let Some(details) = request_details(record) {
         let client = details.client.to_string();
         push_member("client", client.as_bytes(), JSON_SHORT_BYTES, &mut line);
         push_member("server", details.server, JSON_SHORT_BYTES, &mut line);
@@ -165,7 +165,7 @@ fn push_json(value: &[u8], most: usize, out: &mut String) {
 
 /// Appends `text` with control bytes and bytes above 0x7e written as `\xHH`.
 pub fn escape(text: &[u8], out: &mut String) {
-    // A String takes everything.
+    // Writing to a String cannot fail.
     let _ = write!(out, "{}", Shown(text));
 }
 
@@ -187,7 +187,7 @@ fn write_shown(mut text: &[u8], out: &mut impl Write) -> fmt::Result {
     while !text.is_empty() {
         let end = text.iter().position(|b| !is_plain(b));
         let (plain, rest) = text.split_at(end.unwrap_or(text.len()));
-        // ASCII alone is UTF-8.
+        // ASCII is valid UTF-8.
         out.write_str(std::str::from_utf8(plain).unwrap_or_default())?;
         text = rest;
         if let Some((b, rest)) = text.split_first() {
@@ -199,7 +199,7 @@ fn write_shown(mut text: &[u8], out: &mut impl Write) -> fmt::Result {
 }
 
 /// The request fields of a record; `None` for debugging messages, as in nginx.
-fn told<'a>(record: &Record<'a>) -> Option<&'a Details<'a>> {
+fn request_details<'a>(record: &Record<'a>) -> Option<&'a Details<'a>> {
     record.request.filter(|_| record.level != Level::Debug)
 }
 

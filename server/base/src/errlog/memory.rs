@@ -1,8 +1,8 @@
-//! `error_log memory:SIZE`: the last lines, kept in a file of memory that has no name.
+//! `error_log memory:SIZE`: the last lines, kept in an unnamed file in memory.
 //!
-//! The supervisor makes the file and therefore still has it after its worker is lost. It begins with a line that names
-//! its format. Behind that, lines go round: each is followed by a mark, and what stands behind the mark is the oldest.
-//! One process writes to a ring.
+//! The supervisor creates the file and so can still read it after a crash of its worker. The file begins with a line that names
+//! its format. After it is a ring of lines: a mark follows the newest line, and the oldest line follows the mark. One process
+//! writes to a ring.
 //!
 //! Source: nginx documentation, `error_log`, "a debugging log", "logging to a cyclic memory buffer".
 
@@ -17,7 +17,7 @@ use std::sync::{Mutex, PoisonError};
 pub struct MemoryBuffer {
     /// Size of the whole file, bytes.
     pub size: usize,
-    /// Where the directive is: `FILE:LINE`.
+    /// The place of the directive: `FILE:LINE`.
     pub place: String,
 }
 
@@ -72,7 +72,7 @@ pub struct Ring {
     file: File,
     start: usize,
     size: usize,
-    /// Where the next line goes.
+    /// The offset of the next line.
     at: Mutex<usize>,
 }
 
@@ -88,7 +88,7 @@ impl Ring {
         }
     }
 
-    /// Writes a line over the oldest ones. Errors are swallowed: there is nowhere left to say them.
+    /// Writes a line over the oldest ones. Errors are ignored, since no other log is left for them.
     pub fn write(&self, line: &[u8]) {
         let most = self.size.saturating_sub(self.start + MARK.len());
         let mut bytes = line[..line.len().min(most)].to_vec();
@@ -96,7 +96,7 @@ impl Ring {
         bytes.extend_from_slice(MARK);
         let mut at = self.at.lock().unwrap_or_else(PoisonError::into_inner);
         if *at + bytes.len() > self.size {
-            // No line is split: what is left of the end is emptied.
+            // No line is split: the rest at the end is cleared.
             let rest = vec![b'\n'; self.size - *at];
             let _ = self.file.write_all_at(&rest, *at as u64);
             *at = self.start;
@@ -106,7 +106,7 @@ impl Ring {
     }
 }
 
-/// Stands behind the newest line.
+/// Follows the newest line.
 const MARK: &[u8] = b"MEMLOG END\n";
 
 /// Smallest ring apart from the name of the configuration file, so that a line fits: nginx's sum of the longest line,
@@ -133,7 +133,7 @@ mod tests {
         (buffer.clone(), Ring::new(file, &buffer), ours)
     }
 
-    fn held(buffer: &MemoryBuffer, file: &File) -> String {
+    fn content(buffer: &MemoryBuffer, file: &File) -> String {
         let bytes = buffer.read(file).expect("the file can be read");
         String::from_utf8(bytes).expect("lines of ASCII")
     }
@@ -141,12 +141,12 @@ mod tests {
     #[test]
     fn the_newest_lines_are_kept_in_order() {
         let (buffer, ring, file) = ring("order", 100);
-        assert_eq!(held(&buffer, &file), "MEMLOG 100 /x:1\n");
+        assert_eq!(content(&buffer, &file), "MEMLOG 100 /x:1\n");
         ring.write(b"line 0\n");
-        assert_eq!(held(&buffer, &file), "MEMLOG 100 /x:1\nline 0\n");
+        assert_eq!(content(&buffer, &file), "MEMLOG 100 /x:1\nline 0\n");
         for n in 1..1000 {
             ring.write(format!("line {n}\n").as_bytes());
-            let text = held(&buffer, &file);
+            let text = content(&buffer, &file);
             let mut lines = text.lines().skip(1);
             let first = lines.next().expect("a line");
             let first: usize = first[5..].parse().expect("a whole line");
@@ -162,7 +162,7 @@ mod tests {
         let (buffer, ring, file) = ring("long", 64);
         ring.write(&[b'x'; 500]);
         let most = 64 - "MEMLOG 64 /x:1\n".len() - MARK.len();
-        let text = held(&buffer, &file);
+        let text = content(&buffer, &file);
         assert_eq!(text, format!("MEMLOG 64 /x:1\n{}", "x".repeat(most)));
     }
 }

@@ -27,7 +27,7 @@ impl<'a> Printable<'a> {
 
 impl fmt::Display for Printable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Most names are plain ASCII. All bytes are looked at, since the compiler makes vectors of that.
+        // Most names are plain ASCII. All bytes are tested without an early exit, so that the compiler vectorizes the loop.
         let is_odd = |odd, byte: &u8| odd | !(b' '..=b'~').contains(byte);
         if !self.0.iter().fold(false, is_odd)
             && let Ok(text) = str::from_utf8(self.0)
@@ -96,7 +96,7 @@ pub fn message_text(message: fmt::Arguments<'_>) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match unmark(c) {
-            // A String takes everything.
+            // Writing to a String cannot fail.
             Some(byte) => drop(write!(out, "\\x{byte:02X}")),
             None => out.push(c),
         }
@@ -104,7 +104,7 @@ pub fn message_text(message: fmt::Arguments<'_>) -> String {
     out
 }
 
-/// The byte that a character is the mark of.
+/// The byte that is marked by a character.
 fn unmark(c: char) -> Option<u8> {
     u32::from(c)
         .checked_sub(MARK)

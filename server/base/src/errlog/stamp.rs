@@ -82,7 +82,7 @@ pub(super) struct Rfc3339 {
 }
 
 impl Rfc3339 {
-    /// A time as the clocks of this place show it.
+    /// A local time.
     pub(super) fn local(seconds: i64, ms: u32) -> Self {
         Self {
             seconds,
@@ -116,7 +116,7 @@ impl fmt::Display for Rfc3339 {
 thread_local! {
     /// The number of this thread; 0 if not set.
     static THREAD: Cell<u32> = const { Cell::new(0) };
-    /// The number of its process, which is known where that of the thread is.
+    /// The ID of its process, set together with the ID of the thread.
     static PID: Cell<u32> = const { Cell::new(0) };
     static TIME: Cell<TimeText> = const {
         Cell::new(TimeText {

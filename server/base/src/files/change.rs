@@ -1,8 +1,7 @@
 //! Changes of the file system, made with the system's own calls.
 //!
-//! A copy is written beside its target and renamed onto it: an opener of the target sees the old file or the new one,
-//! never a part of either. Absent: owners and extended attributes; like nginx's, copies have bytes, mode and time of
-//! their source.
+//! A copy is written beside its target and renamed to it, so readers see the old file or the new one, never a part. Absent:
+//! owners and extended attributes. As in nginx, copies have bytes, mode and time of their source.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
@@ -22,12 +21,12 @@ use super::temp;
 pub enum Change<'a> {
     /// Renames a file or directory, and replaces a file of the new name.
     Rename {
-        /// The name it has.
+        /// The current name.
         from: &'a [u8],
-        /// The name it gets.
+        /// The new name.
         to: &'a [u8],
     },
-    /// Makes a file with bytes, mode and time of another, in the place of one that is there.
+    /// Creates or replaces a file with bytes, mode and time of another.
     Copy {
         /// The path of the regular file to copy.
         from: &'a [u8],
@@ -38,7 +37,7 @@ pub enum Change<'a> {
         /// Its modification time, seconds since 1970.
         modified_s: i64,
     },
-    /// Removes a file, a link or something special.
+    /// Removes a file, a link or a special file.
     Remove(&'a [u8]),
     /// Makes a directory.
     MakeDir {
@@ -115,12 +114,12 @@ pub fn apply(change: &Change<'_>) -> Result<(), FileError> {
     }
 }
 
-/// Sets the umask of WebDAV files, for a process with a stricter umask of its own.
+/// Sets the umask for files of WebDAV, for a process with a stricter umask of its own.
 pub fn set_umask(umask: u32) {
     UMASK.store(umask & PERMISSIONS, Ordering::Relaxed);
 }
 
-/// The mode that a new file still needs, if the process's umask removed requested bits.
+/// The mode to set for a new file, if the process's umask has removed requested permissions.
 fn beyond_umask(mode: u32) -> Option<Permissions> {
     let umask = UMASK.load(Ordering::Relaxed);
     let wanted = mode & !umask;
@@ -128,13 +127,13 @@ fn beyond_umask(mode: u32) -> Option<Permissions> {
 }
 
 static UMASK: AtomicU32 = AtomicU32::new(OWN_UMASK);
-/// The process's own counts.
+/// No other umask is set: the process's own applies.
 const OWN_UMASK: u32 = u32::MAX;
 /// Permission bits that a stricter umask removes.
 const OTHERS_WRITE: u32 = 0o022;
 
 fn copy(from: &[u8], to: &[u8], mode: u32, modified_s: i64) -> Result<(), FileError> {
-    // Opening a pipe without a writer must not block the thread; a pipe is not copied.
+    // Opening a pipe without a writer must not block the thread; pipes are not copied.
     let opened = OpenOptions::new()
         .read(true)
         .custom_flags(O_NONBLOCK)

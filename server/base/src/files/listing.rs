@@ -1,4 +1,4 @@
-//! Reading a directory, and looks at links themselves, with the system's own calls.
+//! Reads directories and describes links, with the system's own calls.
 
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};

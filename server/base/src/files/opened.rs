@@ -1,8 +1,8 @@
 //! The opened file: a descriptor or the bytes of a small file, and the values of the header fields that describe it.
 //!
-//! The two values and the bytes share one allocation. The metadata that distinguishes states of a file is stored beside
-//! the pointer to it, so a request for one of many files reads little uncached memory. Absent: opening a file and
-//! comparing it with the disk, which is the driver's work.
+//! The values and the bytes share one allocation, and the state of the file is stored beside the pointer to it. So a request
+//! for one of many files has few CPU cache misses. Absent: opening files and comparing them with the disk, which the driver
+//! does.
 
 use std::io::Write;
 use std::rc::Rc;
@@ -18,8 +18,8 @@ pub struct Opened {
     pub file: Option<FileHandle>,
     /// The result of `stat`.
     pub meta: Meta,
-    /// Its times are so old that any change of its bytes will change them. Data derived from the bytes may be kept as
-    /// long as this value is returned for the path.
+    /// The file's times are old enough to show any later change of its bytes. Data derived from the bytes may be cached while
+    /// this value is returned for the path.
     pub settled: bool,
     /// Whether `texts` has the bytes of the file.
     has_content: bool,
@@ -45,8 +45,8 @@ impl Opened {
         }
     }
 
-    /// Describes a file with the bytes that `read` appends to `memory`. `memory` is emptied before; afterwards it has
-    /// other text and then the bytes. `None` if `read` has none. The file counts as settled.
+    /// Describes a file with bytes that `read` appends to `memory`. `memory` is cleared first; afterwards it has the bytes
+    /// after the header values. Returns `None` if `read` does. The file counts as settled.
     #[must_use]
     pub fn with_content(
         meta: Meta,
@@ -66,7 +66,7 @@ impl Opened {
         })
     }
 
-    /// The values of header fields and the known bytes, concatenated.
+    /// The values of header fields, followed by the bytes of the file if they are in memory.
     #[must_use]
     pub fn texts(&self) -> &[u8] {
         &self.texts
@@ -86,7 +86,7 @@ impl Opened {
         &self.texts[usize::from(self.etag_len)..][..DATE_BYTES]
     }
 
-    /// All bytes of a small file, if they are known to equal the disk's.
+    /// All bytes of a small file, if they are known to equal the file on disk.
     #[inline]
     #[must_use]
     pub fn content(&self) -> Option<SharedBytes> {

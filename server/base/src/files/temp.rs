@@ -31,11 +31,11 @@ pub struct TempDir {
 /// The lifetime of a temporary file's name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Keep {
-    /// No longer than it takes to make it.
+    /// Removed at once after the creation.
     Nameless,
-    /// While the file is used.
+    /// Removed at the end of its use.
     WhileUsed,
-    /// For ever.
+    /// Never removed.
     Always,
 }
 
@@ -48,12 +48,12 @@ pub struct TempFile {
     pub file: FileHandle,
     /// Bytes written.
     pub len: u64,
-    /// It is removed when it is no longer used.
+    /// Remove it at the end of its use.
     remove: bool,
 }
 
 impl TempFile {
-    /// A file that has no name to take care of.
+    /// A file without a name to remove.
     #[must_use]
     pub fn unnamed(path: Vec<u8>, file: File) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl TempFile {
         Ok(())
     }
 
-    /// The file has been given another name: there is nothing left to remove.
+    /// The file was renamed and is not removed.
     pub fn renamed(&mut self) {
         self.remove = false;
     }
@@ -97,7 +97,7 @@ impl Drop for TempFile {
     }
 }
 
-/// Why a temporary file could not be made.
+/// The error of creating a temporary file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TempError {
     /// The error number and the call.
@@ -106,7 +106,7 @@ pub struct TempError {
     pub path: Vec<u8>,
 }
 
-/// Makes a temporary file, and the subdirectories on the way to it.
+/// Creates a temporary file and its missing subdirectories.
 ///
 /// # Errors
 /// The system's error number and call, with the name of the file.
@@ -121,12 +121,12 @@ pub fn create(dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempErro
             Err(e) if e.raw_os_error() == Some(ENOENT) && dir.levels[0] > 0 => {
                 dir.make_levels(number)?;
                 return match open_new(&path, mode) {
-                    Ok(file) => kept(path, file, keep),
-                    Err(e) => Err(unmade(&e, "open()", path)),
+                    Ok(file) => temp_file(path, file, keep),
+                    Err(e) => Err(temp_error(&e, "open()", path)),
                 };
             }
-            Err(e) => return Err(unmade(&e, "open()", path)),
-            Ok(file) => return kept(path, file, keep),
+            Err(e) => return Err(temp_error(&e, "open()", path)),
+            Ok(file) => return temp_file(path, file, keep),
         }
     }
     Err(TempError {
@@ -135,7 +135,7 @@ pub fn create(dir: &TempDir, mode: u32, keep: Keep) -> Result<TempFile, TempErro
     })
 }
 
-fn unmade(e: &io::Error, call: &'static str, path: Vec<u8>) -> TempError {
+fn temp_error(e: &io::Error, call: &'static str, path: Vec<u8>) -> TempError {
     TempError {
         error: error(e, call),
         path,
@@ -152,11 +152,11 @@ fn open_new(path: &[u8], mode: u32) -> io::Result<File> {
     options.open(Path::new(OsStr::from_bytes(path)))
 }
 
-fn kept(path: Vec<u8>, file: File, keep: Keep) -> Result<TempFile, TempError> {
+fn temp_file(path: Vec<u8>, file: File, keep: Keep) -> Result<TempFile, TempError> {
     if keep == Keep::Nameless
         && let Err(e) = fs::remove_file(Path::new(OsStr::from_bytes(&path)))
     {
-        return Err(unmade(&e, "unlink()", path));
+        return Err(temp_error(&e, "unlink()", path));
     }
     let mut temp = TempFile::unnamed(path, file);
     temp.remove = keep == Keep::WhileUsed;
@@ -191,7 +191,7 @@ impl TempDir {
                 .create(Path::new(OsStr::from_bytes(&path)));
             match made {
                 Err(e) if e.kind() != io::ErrorKind::AlreadyExists => {
-                    return Err(unmade(&e, "mkdir()", path));
+                    return Err(temp_error(&e, "mkdir()", path));
                 }
                 _ => {}
             }
@@ -207,7 +207,7 @@ pub(super) fn next_number() -> u32 {
 
 static NUMBER: AtomicU32 = AtomicU32::new(1);
 
-/// The step to the next number where one is taken: files of an earlier process may lie there close together.
+/// The step to the next number if one is taken: files of an earlier process may have adjacent numbers.
 const STRIDE: u32 = 123_456;
 /// Numbers tried for one file.
 const ATTEMPTS: u32 = 10_000;

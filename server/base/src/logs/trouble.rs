@@ -1,8 +1,7 @@
 //! Log files that cannot be written.
 //!
-//! A file system that is full looks for room at each write, which takes long, so such a file is tried once a second.
-//! The error is reported once a minute. Files that can be written are not known here, and cost one look at an empty
-//! table. Source: nginx 1.31.4, its behaviour on a full disk.
+//! Writes to a full file system are slow, so such a file is tried once a second. The error is reported once a minute. Writable
+//! files are not stored here and cost one lookup in an empty table. Source: nginx 1.31.4, its behaviour on a full disk.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -19,7 +18,7 @@ pub(super) struct Troubles {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Trouble {
-    /// Not tried before this.
+    /// No attempt before this time.
     full_until_ms: u64,
     /// Time before which no further error is reported.
     told_until_ms: u64,
@@ -77,7 +76,7 @@ impl Troubles {
 const FULL_MS: u64 = 1000;
 /// Minimum time between two reports of errors of one file, milliseconds.
 const TOLD_MS: u64 = 60_000;
-/// Maximum number of files whose failures are tracked; failures of further files are not reported.
+/// Most files with tracked failures; failures of further files are not reported.
 const FILES_MAX: usize = 1024;
 
 #[cfg(test)]
@@ -89,7 +88,7 @@ mod tests {
         full.expect("Linux has it")
     }
 
-    /// A file that shows the attempted writes.
+    /// A file that shows which lines were written.
     fn file(name: &str) -> (PathBuf, File) {
         let name = format!("firstbyte-trouble-{}-{name}", std::process::id());
         let path = std::env::temp_dir().join(name);

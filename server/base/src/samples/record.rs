@@ -140,7 +140,7 @@ impl ConnectionSample {
         }
         space.put(&self.duration_ms.to_le_bytes());
         for time in [self.handshake_us, self.first_byte_us, self.min_rtt_us] {
-            space.put_known(time);
+            space.put_optional(time);
         }
         for narrow in [self.rtt_us, self.retransmits, self.requests] {
             space.put(&narrow.to_le_bytes());
@@ -168,9 +168,9 @@ impl ConnectionSample {
             version,
             tls,
             handshake,
-            handshake_us: fields.known(),
-            first_byte_us: fields.known(),
-            min_rtt_us: fields.known(),
+            handshake_us: fields.optional(),
+            first_byte_us: fields.optional(),
+            min_rtt_us: fields.optional(),
             rtt_us: fields.u32(),
             retransmits: fields.u32(),
             bytes_sent,
@@ -195,7 +195,7 @@ impl Visit {
         space.put(self.experiment.padded());
         space.put(self.arm.padded());
         for value in self.values {
-            space.put_known(value);
+            space.put_optional(value);
         }
         for count in [self.files, self.files_failed, self.files_truncated] {
             space.put(&count.to_le_bytes());
@@ -212,7 +212,7 @@ impl Visit {
             view,
             experiment: fields.name().filter(|name| !name.is_empty())?,
             arm: fields.name()?,
-            values: [(); VISIT_METRICS].map(|()| fields.known()),
+            values: [(); VISIT_METRICS].map(|()| fields.optional()),
             files: fields.u32(),
             files_failed: fields.u32(),
             files_truncated: fields.u32(),
@@ -243,7 +243,7 @@ impl ArmConnection {
             space.put(&count.to_le_bytes());
         }
         for time in [self.cpu_us, self.handshake_us, self.first_byte_us] {
-            space.put_known(time);
+            space.put_optional(time);
         }
         record
     }
@@ -262,9 +262,9 @@ impl ArmConnection {
             sent,
             truncated: fields.u32(),
             aborted: fields.u32(),
-            cpu_us: fields.known(),
-            handshake_us: fields.known(),
-            first_byte_us: fields.known(),
+            cpu_us: fields.optional(),
+            handshake_us: fields.optional(),
+            first_byte_us: fields.optional(),
         })
     }
 }
@@ -314,7 +314,7 @@ impl Space<'_> {
         self.0 = rest;
     }
 
-    fn put_known(&mut self, value: Option<u32>) {
+    fn put_optional(&mut self, value: Option<u32>) {
         self.put(&value.unwrap_or(UNKNOWN).to_le_bytes());
     }
 }
@@ -339,7 +339,7 @@ impl Fields<'_> {
     }
 
     /// Returns the next value, `None` if it is unknown.
-    fn known(&mut self) -> Option<u32> {
+    fn optional(&mut self) -> Option<u32> {
         Some(self.u32()).filter(|value| *value != UNKNOWN)
     }
 

@@ -1,4 +1,4 @@
-//! The zones that one configuration names.
+//! The zones of one configuration.
 //!
 //! A directive may use a zone that another one further down declares, so names are collected while the configuration is
 //! read; at its end every name must have been given a size.
@@ -7,11 +7,11 @@ use conf::{ConfError, Directive, Word};
 
 use crate::config::ConfigContext;
 
-/// The names of zones, in the order in which they were met.
+/// The names of zones, in the order of their first use.
 #[derive(Default)]
-pub struct Zones(Vec<Named>);
+pub struct Zones(Vec<DeclaredZone>);
 
-struct Named {
+struct DeclaredZone {
     name: Vec<u8>,
     module: &'static str,
     /// 0 until it is declared.
@@ -31,7 +31,7 @@ impl Zones {
     ) -> Result<usize, String> {
         let shown = String::from_utf8_lossy(name);
         let Some(at) = self.0.iter().position(|zone| zone.name == name) else {
-            self.0.push(Named {
+            self.0.push(DeclaredZone {
                 name: name.to_vec(),
                 module,
                 size_bytes,
@@ -56,7 +56,7 @@ impl Zones {
         Ok(at)
     }
 
-    /// The error for a zone that was used and never declared, as nginx says it.
+    /// The error for a zone that was used and never declared, in nginx's words.
     pub fn undeclared(&self) -> Option<ConfError> {
         let zone = self.0.iter().find(|zone| zone.size_bytes == 0)?;
         let name = String::from_utf8_lossy(&zone.name);
@@ -82,7 +82,7 @@ pub fn refer(
         .map_err(|text| ConfError::word(d, word, text))
 }
 
-/// Name and size of `zone=NAME:SIZE`, given what follows the equals sign of a directive's word.
+/// Name and size of `zone=NAME:SIZE`; `text` is the part after the equals sign.
 ///
 /// # Errors
 /// `invalid zone size`, `zone is too small`.

@@ -1,4 +1,4 @@
-//! Contexts as one or a few letters each, so that a directive is a line; what a letter means is in `of`.
+//! Contexts as one or a few letters each, so that a directive is a line; `of` has the meanings of the letters.
 
 use crate::Contexts;
 

@@ -1,4 +1,4 @@
-//! Directives of the core, and of `stream`, `mail` and other modules alone. Data only, sorted by name.
+//! Directives of the core, and of `stream`, `mail` and other modules only. Data only, sorted by name.
 
 use super::NginxDirective;
 use super::contexts::{AB, ANY, B, E, H, HSL, K, M, MHSLTVAB, TV, V};

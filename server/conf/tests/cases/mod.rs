@@ -39,7 +39,7 @@ fn cases(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// Checks every case of a folder with at least `at_least` of them.
-pub(crate) fn judge(folder: &Path, at_least: usize, given: impl Fn(&str) -> String) {
+pub(crate) fn check(folder: &Path, at_least: usize, given: impl Fn(&str) -> String) {
     let mut failed = Vec::new();
     let paths = cases(folder);
     for path in &paths {

@@ -94,7 +94,7 @@ impl Toy {
     }
 
     /// The log and the warnings, or the error rendered.
-    pub(crate) fn shown(&self, result: Result<(), ConfError>) -> String {
+    pub(crate) fn render(&self, result: Result<(), ConfError>) -> String {
         let warnings = self.loader.warnings().iter();
         let mut lines: Vec<_> = warnings
             .map(|(level, text)| format!("[{}] {text}", level.as_str()))

@@ -57,7 +57,7 @@ use server_base::config::{ConfigContext, VarId};
 use server_base::errlog::MemoryBuffer;
 use server_base::listen::Listen;
 use server_base::periodic_task::PeriodicTask;
-use server_base::regex::KnownRegexes;
+use server_base::regex::RegexCache;
 use server_base::syslog::SyslogTarget;
 use server_base::watch::Watch;
 use server_base::zone::Zones;
@@ -88,7 +88,7 @@ pub struct ConfigBuilder {
     makes_http: bool,
     /// The shared zones that directives name.
     zones: Zones,
-    regexes: KnownRegexes,
+    regexes: RegexCache,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
     /// Tasks of the worker's main thread.
@@ -169,11 +169,11 @@ impl ConfigContext for ConfigBuilder {
         self.zones.refer(name, size_bytes, module)
     }
 
-    fn regexes(&mut self) -> &mut KnownRegexes {
+    fn regexes(&mut self) -> &mut RegexCache {
         &mut self.regexes
     }
 
-    fn note_log(&mut self, target: &LogTarget) {
+    fn record_log(&mut self, target: &LogTarget) {
         match target {
             LogTarget::File(_) => {}
             LogTarget::Stderr => self.main.uses_stderr = true,
@@ -214,7 +214,7 @@ impl ConfigBuilder {
             finished: None,
             makes_http: true,
             zones: Zones::default(),
-            regexes: KnownRegexes::default(),
+            regexes: RegexCache::default(),
             log_paths: LogPaths::default(),
             periodic_tasks: Vec::new(),
             watches: Vec::new(),

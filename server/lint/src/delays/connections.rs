@@ -8,7 +8,7 @@ use crate::listens::address;
 use crate::tree::Tree;
 
 /// Judges a server; `http2` are the [`http2_addresses`].
-pub(super) fn judge(
+pub(super) fn check(
     tree: &Tree,
     server: &Server,
     http2: &HashSet<String>,
@@ -70,18 +70,18 @@ fn multiplexing(tree: &Tree, server: &Server, http2: &HashSet<String>, report: &
 const STALL: Rule = Rule {
     code: "delayed-ack-stall",
     weight: Weight::Bad,
-    mend: "tcp_nodelay on; (the default of nginx and firstbyte)",
+    fix: "tcp_nodelay on; (the default of nginx and firstbyte)",
     round_trips: 1,
 };
 const KEEPALIVE: Rule = Rule {
     code: "no-keepalive",
     weight: Weight::Bad,
-    mend: "keepalive_timeout 75s; keepalive_requests 1000; (the defaults)",
+    fix: "keepalive_timeout 75s; keepalive_requests 1000; (the defaults)",
     round_trips: 1,
 };
 const HTTP2: Rule = Rule {
     code: "no-http2",
     weight: Weight::Warn,
-    mend: "http2 on; (nginx before 1.25.1: listen 443 ssl http2)",
+    fix: "http2 on; (nginx before 1.25.1: listen 443 ssl http2)",
     round_trips: 0,
 };

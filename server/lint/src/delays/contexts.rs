@@ -1,6 +1,6 @@
 //! Servers with the blocks in which their requests are answered.
 
-use crate::listens::{Transport, is_nobody, servers_of_http, transport};
+use crate::listens::{Transport, is_catch_all_name, servers_of_http, transport};
 use crate::rules::redirect;
 use crate::tree::{Id, Tree};
 
@@ -12,11 +12,11 @@ pub(super) struct Server {
     pub(super) blocks: Vec<Id>,
     /// Those of the blocks that answer with documents, not with redirects or refusals alone.
     pub(super) content: Vec<Id>,
-    /// Its `listen`s for TLS over TCP; none where every handshake is refused.
+    /// Its `listen`s for TLS over TCP; empty if all handshakes are refused.
     pub(super) tls_listens: Vec<Id>,
     /// Whether requests come without TLS.
     pub(super) is_plain: bool,
-    /// Its names, in lower case, without those that stand for all others.
+    /// Its names in lower case, without catch-all names such as `_`.
     pub(super) names: Vec<String>,
 }
 
@@ -56,7 +56,7 @@ impl Server {
             is_plain,
             names: names
                 .map(|name| name.as_str().to_ascii_lowercase())
-                .filter(|name| !is_nobody(name))
+                .filter(|name| !is_catch_all_name(name))
                 .collect(),
         }
     }
@@ -76,7 +76,7 @@ impl Server {
         Self::setting(tree, self.id, name).map_or(default, |(_, value)| value)
     }
 
-    /// The directive of this name for the server itself, else the server: where a finding about it is.
+    /// The place of a finding: the directive of this name that applies to the server, else the server.
     pub(super) fn place(&self, tree: &Tree, name: &str) -> Id {
         tree.inherited(self.id, name).unwrap_or(self.id)
     }
@@ -115,7 +115,7 @@ fn takes_all(tree: &Tree, location: Id) -> bool {
         && tree.arg(location, 0) != "="
 }
 
-/// Whether authorities, not visitors, ask for what a location has: proofs for certificates (RFC 8555 section 8.3).
+/// Returns whether a location is for certificate authorities and not for visitors: ACME challenges (RFC 8555 section 8.3).
 fn is_for_authorities(tree: &Tree, location: Id) -> bool {
     let path = tree.args(location).last();
     path.is_some_and(|path| path.as_str().contains("well-known/acme-challenge"))

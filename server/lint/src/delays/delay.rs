@@ -11,10 +11,10 @@ pub struct Delay {
     pub weight: Weight,
     /// One sentence.
     pub title: String,
-    /// Lines that bring it about, `/etc/nginx/nginx.conf:12`; that of the server where a line is missing.
+    /// Lines that cause it, `/etc/nginx/nginx.conf:12`; the line of the server if a directive is missing.
     pub places: Vec<String>,
-    /// Directives that mend it.
-    pub mend: &'static str,
+    /// Directives that fix it.
+    pub fix: &'static str,
     /// Round trips that it costs a visitor.
     pub round_trips: u8,
 }
@@ -50,12 +50,12 @@ pub struct Delays {
     pub servers: usize,
 }
 
-/// A kind of finding: all but what depends on the place.
+/// A kind of finding: its parts that do not depend on the place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rule {
     pub(super) code: &'static str,
     pub(super) weight: Weight,
-    pub(super) mend: &'static str,
+    pub(super) fix: &'static str,
     pub(super) round_trips: u8,
 }
 
@@ -89,7 +89,7 @@ impl<'t> Report<'t> {
             weight: rule.weight,
             title: title.to_owned(),
             places: vec![place],
-            mend: rule.mend,
+            fix: rule.fix,
             round_trips: rule.round_trips,
         });
     }

@@ -1,11 +1,11 @@
 //! Settings that delay the first byte, found in the text of a configuration.
 //!
-//! [`delays`] judges each server of `http` with its locations, by nginx's rules of inheritance and nginx's defaults, and names
-//! what it finds by the codes of `firstbyte doctor`. Nothing is measured, and no certificate is read: the files are returned
-//! for whoever can. Equal findings of several servers are one with several places.
+//! [`delays`] analyzes each server of `http` with its locations, by nginx's rules of inheritance and defaults. Findings have
+//! the codes of `firstbyte doctor`. Nothing is measured, and no certificate is read: its path is returned to the caller. Equal
+//! findings of several servers are one with several places.
 //!
-//! Absent: values of variables, which are not known before a request, and what servers behind this one do by themselves.
-//! Source: nginx documentation, modules ngx_http_core, gzip, ssl, v2, proxy, headers.
+//! Absent: values of variables, which are unknown before a request, and the behavior of upstream servers. Source: nginx
+//! documentation, modules ngx_http_core, gzip, ssl, v2, proxy, headers.
 
 mod connections;
 mod contexts;
@@ -31,14 +31,14 @@ pub fn delays(
     conf_path: &Path,
     globals: Option<&str>,
 ) -> Option<Delays> {
-    let tree = Tree::read(source, conf_path, globals, rules::known).ok()?;
+    let tree = Tree::read(source, conf_path, globals, rules::find_code).ok()?;
     let servers = Server::all(&tree);
     let http2 = connections::http2_addresses(&tree);
     let mut report = Report::new(&tree);
     for server in &servers {
-        connections::judge(&tree, server, &http2, &mut report);
-        responses::judge(&tree, server, &mut report);
-        tls::judge(&tree, server, &mut report);
+        connections::check(&tree, server, &http2, &mut report);
+        responses::check(&tree, server, &mut report);
+        tls::check(&tree, server, &mut report);
     }
     tls::judge_redirects(&tree, &servers, &mut report);
     Some(report.finish(servers.len()))

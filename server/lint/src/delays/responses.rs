@@ -4,7 +4,7 @@ use super::contexts::{Server, list};
 use super::delay::{Report, Rule, Weight};
 use crate::tree::{Id, Tree};
 
-pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     compression(tree, server, report);
     buffering(tree, server, report);
     fields(tree, server, report);
@@ -17,7 +17,7 @@ fn codings(tree: &Tree, block: Id) -> impl Iterator<Item = &'static str> {
     lists.map(|(_, types)| *types)
 }
 
-/// Whether files that lie compressed beside others are sent in a block; the text does not say which there are.
+/// Returns whether a block sends precompressed files; which files exist is not known.
 fn is_precompressed(tree: &Tree, block: Id) -> bool {
     ["gzip_static", "brotli_static", "zstd_static"]
         .iter()
@@ -57,7 +57,7 @@ fn compression(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     }
 }
 
-/// Locations in which compression is off may have a reason, such as secrets beside what visitors choose.
+/// A location without compression may have a reason, such as secrets in pages with text chosen by visitors (BREACH).
 fn types(tree: &Tree, block: Id, report: &mut Report<'_>) {
     let Some((gzip, "on")) = Server::setting(tree, block, "gzip") else {
         return;
@@ -161,7 +161,7 @@ fn fields(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     }
 }
 
-/// Directives that pass requests on, the setting that holds back what programs flush, and the list of fields it ignores.
+/// Directives that pass requests on, with the directives for buffering and for ignored fields.
 const PASSES: [(&str, &str, &str); 4] = [
     ("proxy_pass", "proxy_buffering", "proxy_ignore_headers"),
     (
@@ -198,11 +198,11 @@ pub(super) const FIELDS_BYTES_MIN: usize = 1460;
 const COMPRESSION: Rule = Rule {
     code: "no-compression",
     weight: Weight::Bad,
-    mend: "gzip on; gzip_types text/css application/javascript text/javascript application/json image/svg+xml; firstbyte: also brotli on; zstd on;",
+    fix: "gzip on; gzip_types text/css application/javascript text/javascript application/json image/svg+xml; firstbyte: also brotli on; zstd on;",
     round_trips: 0,
 };
 const MISSING_TYPES: Rule = Rule {
-    mend: "gzip_types text/css application/javascript text/javascript application/json image/svg+xml;",
+    fix: "gzip_types text/css application/javascript text/javascript application/json image/svg+xml;",
     ..COMPRESSION
 };
 const PASSED: Rule = Rule {
@@ -216,7 +216,7 @@ const PASSED_TYPES: Rule = Rule {
 const HELD: Rule = Rule {
     code: "held-first-byte",
     weight: Weight::Note,
-    mend: "proxy_buffering off; (or fastcgi_buffering etc.) for applications that flush; firstbyte: no change needed",
+    fix: "proxy_buffering off; (or fastcgi_buffering etc.) for applications that flush; firstbyte: no change needed",
     round_trips: 0,
 };
 const IGNORED: Rule = Rule {
@@ -226,12 +226,12 @@ const IGNORED: Rule = Rule {
 const GZIPPING: Rule = Rule {
     code: "held-first-byte",
     weight: Weight::Warn,
-    mend: "postpone_gzipping 0; (the default)",
+    fix: "postpone_gzipping 0; (the default)",
     round_trips: 0,
 };
 const BLOAT: Rule = Rule {
     code: "header-bloat",
     weight: Weight::Warn,
-    mend: "shorten the values; use add_header only in locations that need the field",
+    fix: "shorten the values; use add_header only in locations that need the field",
     round_trips: 0,
 };

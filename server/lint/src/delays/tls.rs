@@ -8,7 +8,7 @@ use super::responses::is_passed;
 use crate::rules::redirect;
 use crate::tree::{Id, Tree};
 
-pub(super) fn judge(tree: &Tree, server: &Server, report: &mut Report<'_>) {
+pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     if !server.has_tls() {
         return;
     }
@@ -42,7 +42,7 @@ fn versions(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 
 fn resumption(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let tickets = server.value(tree, "ssl_session_tickets", "on");
-    // `builtin` and `shared:` may stand beside each other; `none` and `off` stand alone.
+    // `builtin` and `shared:` may be combined; `none` and `off` may not.
     let cache = server.value(tree, "ssl_session_cache", "none");
     if tickets == "off" && matches!(cache, "none" | "off") {
         let title =
@@ -87,7 +87,7 @@ pub(super) fn judge_redirects(tree: &Tree, servers: &[Server], report: &mut Repo
     }
 }
 
-/// The directives with which a server, or a location of it, redirects to https, and what follows the scheme.
+/// The directives by which a server or its locations redirect to https, and the address after the scheme.
 fn redirects<'t>(tree: &'t Tree, server: &'t Server) -> impl Iterator<Item = (Id, &'t str)> {
     let all = server.blocks.iter().flat_map(move |block| {
         let returns = tree.within(*block, "return");
@@ -122,14 +122,14 @@ impl<'t> Sites<'t> {
                 by_name.entry(name).or_default().push(all.len());
             }
             all.push(Site {
-                asks: server.blocks.iter().any(|block| asks(tree, *block)),
+                asks: server.blocks.iter().any(|block| has_hsts(tree, *block)),
                 is_passed: server.content.iter().any(|block| is_passed(tree, *block)),
             });
         }
         Self { all, by_name }
     }
 
-    /// The servers that a redirect of `from` may reach; none where it leads elsewhere.
+    /// The servers that a redirect of `from` may reach; empty if it leads elsewhere.
     fn reached(&self, from: &Server, address: &str) -> Vec<&Site> {
         let named = |names: &[String]| -> Vec<&Site> {
             let known = names
@@ -160,7 +160,7 @@ fn names_of(host: &str) -> Vec<String> {
     names
 }
 
-/// The host of an address without its scheme, where no variable has part in it.
+/// The host of an address without its scheme; `None` if it contains a variable.
 fn literal_host(address: &str) -> Option<&str> {
     let end = address.find(['/', ':', '?', '#', '$']);
     let (host, rest) = address.split_at(end.unwrap_or(address.len()));
@@ -169,8 +169,8 @@ fn literal_host(address: &str) -> Option<&str> {
     (is_whole && !host.is_empty() && !host.ends_with('.')).then_some(host)
 }
 
-/// Whether a block has clients come by https at once; `more_set_headers` is of the module headers-more.
-fn asks(tree: &Tree, block: Id) -> bool {
+/// Returns whether a block sends HSTS; `more_set_headers` is of the module headers-more.
+fn has_hsts(tree: &Tree, block: Id) -> bool {
     let begins = |text: &str| {
         let begin = text.as_bytes().get(..HSTS.len());
         begin.is_some_and(|begin| begin.eq_ignore_ascii_case(HSTS.as_bytes()))
@@ -182,7 +182,7 @@ fn asks(tree: &Tree, block: Id) -> bool {
         .any(|word| begins(word.as_str()))
 }
 
-/// The field by which clients come by https at once (RFC 6797).
+/// The field that makes clients use https at once (RFC 6797).
 const HSTS: &str = "strict-transport-security";
 /// The most that a record holds.
 const RECORD_BYTES: usize = 16 << 10;
@@ -191,30 +191,30 @@ const VERSIONS: Rule = Rule {
     code: "handshake-round-trips",
     // As by URL and by capture: docs/doctor.md.
     weight: Weight::Warn,
-    mend: "ssl_protocols TLSv1.2 TLSv1.3; (the default)",
+    fix: "ssl_protocols TLSv1.2 TLSv1.3; (the default)",
     round_trips: 1,
 };
 const EARLY_DATA: Rule = Rule {
     code: "no-early-data",
     weight: Weight::Note,
-    mend: "ssl_early_data on; if requests may be replayed (RFC 8470)",
+    fix: "ssl_early_data on; if requests may be replayed (RFC 8470)",
     round_trips: 1,
 };
 const RESUMPTION: Rule = Rule {
     code: "no-resumption",
     weight: Weight::Warn,
-    mend: "ssl_session_cache shared:SSL:10m; or ssl_session_tickets on;",
+    fix: "ssl_session_cache shared:SSL:10m; or ssl_session_tickets on;",
     round_trips: 0,
 };
 const RECORDS: Rule = Rule {
     code: "tls-record-size",
     weight: Weight::Note,
-    mend: "nginx: ssl_buffer_size 4k; firstbyte: no ssl_buffer_size",
+    fix: "nginx: ssl_buffer_size 4k; firstbyte: no ssl_buffer_size",
     round_trips: 0,
 };
 const REDIRECT: Rule = Rule {
     code: "redirect-to-https-late",
     weight: Weight::Warn,
-    mend: "add_header Strict-Transport-Security \"max-age=31536000\" always; in the server with TLS",
+    fix: "add_header Strict-Transport-Security \"max-age=31536000\" always; in the server with TLS",
     round_trips: 1,
 };

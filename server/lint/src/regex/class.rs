@@ -2,7 +2,7 @@
 
 use crate::bytes::ByteSet;
 
-/// The set that `\` and a letter stand for, inside and outside brackets.
+/// The set of `\` and a letter, inside and outside brackets.
 pub(super) fn escape(letter: u8) -> Option<ByteSet> {
     Some(match letter {
         b'd' => DIGIT,
@@ -19,7 +19,7 @@ pub(super) fn escape(letter: u8) -> Option<ByteSet> {
     })
 }
 
-/// The byte that `\` and a letter stand for.
+/// The byte of `\` and a letter.
 pub(super) fn control(letter: u8) -> Option<u8> {
     Some(match letter {
         b'n' => b'\n',

@@ -1,9 +1,9 @@
 //! Detects repetitions that can match the same bytes in exponentially many ways (catastrophic backtracking).
 //!
-//! The expression becomes an automaton. Its states are the positions of the sets of bytes, and each step has the number
-//! of ways to take it. If one text leads from a state back to itself in two ways, then n such texts do in 2^n, and an
-//! expression that fails after them tries every one. A state from which the expression may end at any time is harmless:
-//! the first try succeeds. Steps out of an atomic group are not tried again and count as harmless.
+//! The expression becomes an automaton. Its states are the positions of sets of bytes, and each step counts as often as there
+//! are ways to take it. If a text leads from a state back to itself in two ways, n such texts do in 2^n ways, and a failing
+//! match tries all of them. A state from which the expression may end at any time is harmless: the first try succeeds. Steps
+//! out of an atomic group are not tried again and count as harmless.
 //!
 //! Polynomial backtracking (`.*.*=`) is not reported: a URI is short.
 //!
@@ -131,7 +131,7 @@ impl Automaton {
         a
     }
 
-    /// Copies stand for the counts: as many as show whether the count is fixed, not as many as there are.
+    /// Represents a count by the few copies that show whether it is fixed.
     fn repeat(&mut self, inner: &Ast, min: u32, max: Option<u32>, atomic: bool) -> Option<Part> {
         let mut part = Part {
             empty: 1,
@@ -298,7 +298,7 @@ fn components(n: usize, next: &dyn Fn(usize) -> Vec<usize>) -> Vec<usize> {
 
 /// States of an automaton at most; larger expressions are not judged.
 const STATES_MAX: usize = 400;
-/// Limit of search steps; a longer search has no finding.
+/// Most steps of the search; a longer search yields no warning.
 const STEPS_MAX: usize = 2_000_000;
 
 #[cfg(test)]

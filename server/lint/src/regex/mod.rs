@@ -1,7 +1,7 @@
-//! Regular expressions as trees: what an expression may match, without matching anything.
+//! Regular expressions as trees: the texts that an expression may match.
 //!
-//! [`Regex::parse`] reads the part of PCRE's language that configurations use. An expression with other syntax
-//! (recursion, conditions, back references, verbs, extended mode) yields no tree, and rules say nothing about it.
+//! [`Regex::parse`] reads the subset of PCRE that configurations use. An expression with other syntax (recursion, conditions,
+//! back references, verbs, extended mode) yields no tree, and rules ignore it.
 //!
 //! Source: the documentation of PCRE2, "pcre2pattern".
 
@@ -59,7 +59,7 @@ impl Regex {
     }
 
     /// The number of a named capture, as a variable: in any case.
-    pub(crate) fn named(&self, name: &str) -> Option<usize> {
+    pub(crate) fn group_number(&self, name: &str) -> Option<usize> {
         let mut names = self.names.iter();
         let found = names.find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, index)| *index)
@@ -92,7 +92,7 @@ impl Ast {
         }
     }
 
-    /// The bytes that what it matches may have.
+    /// The possible bytes of a match.
     pub(crate) fn bytes(&self) -> ByteSet {
         match self {
             Self::Set(set) => *set,
@@ -115,7 +115,7 @@ impl Ast {
         }
     }
 
-    /// The bytes that what it matches may begin with.
+    /// The possible first bytes of a match.
     pub(crate) fn first(&self) -> ByteSet {
         match self {
             Self::Set(set) => *set,
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn captures_are_found_by_number_and_name() {
         let regex = regex(r"^/(?:x|(a+))/(?<id>[0-9]+)$");
-        assert_eq!(regex.named("id"), Some(2));
+        assert_eq!(regex.group_number("id"), Some(2));
         assert_eq!(
             regex.group(2).map(Ast::bytes),
             Some(ByteSet::range(b'0', b'9'))

@@ -268,15 +268,15 @@ impl Parser<'_> {
             return Some(Ast::Atomic(Box::new(self.closed()?)));
         }
         if self.eat(b"P<") || self.eat(b"<") {
-            let name = self.until(b'>')?;
+            let name = self.take_until(b'>')?;
             return self.capture(Some(name));
         }
         if self.eat(b"'") {
-            let name = self.until(b'\'')?;
+            let name = self.take_until(b'\'')?;
             return self.capture(Some(name));
         }
         if self.eat(b"#") {
-            self.until(b')')?;
+            self.take_until(b')')?;
             return Some(Ast::Empty);
         }
         let mut on = true;
@@ -297,7 +297,7 @@ impl Parser<'_> {
         }
     }
 
-    fn until(&mut self, end: u8) -> Option<String> {
+    fn take_until(&mut self, end: u8) -> Option<String> {
         let rest = &self.text[self.at..];
         let length = rest.iter().position(|byte| *byte == end)?;
         self.at += length + 1;
@@ -346,7 +346,7 @@ impl Parser<'_> {
         Some(if negated { set.not() } else { set })
     }
 
-    /// The end of `a-z`, or the byte itself where no range begins with it.
+    /// The end of `a-z`, or the byte itself if it begins no range.
     fn range_end(&mut self, low: u8) -> Option<u8> {
         let rest = &self.text[self.at..];
         if rest.first() != Some(&b'-') || matches!(rest.get(1), None | Some(b']')) {

@@ -1,7 +1,7 @@
-//! The paths through an expression, each as a list of items: the text that an anchored prefix or suffix fixes.
+//! The paths through an expression, each as a list of items, to examine its prefix and suffix.
 //!
-//! A repetition is taken zero times (if permitted) and once; a repetition of one set of bytes is taken once, without an
-//! end. That is enough to know the borders of each path.
+//! A repetition is taken zero times (if allowed) and once; a repeated single set is kept as such. This is enough to examine
+//! both ends of a path.
 
 use super::Ast;
 use crate::bytes::ByteSet;

@@ -112,7 +112,7 @@ pub(super) fn return_first(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// FB404: a user file with a name that the client controls accepts a password of any file.
+/// FB404: if the client controls the name of the password file, a password of any file is accepted.
 pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("auth_basic_user_file") {
         let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {

@@ -1,6 +1,6 @@
-//! FB201 and FB202: an `alias` with an end that does not match its location's.
+//! FB201 and FB202: `alias` and location do not end alike.
 //!
-//! The text after the location's name is appended to the alias unchanged, so both have to end at the same border.
+//! The rest of the URI is appended to the alias unchanged, so both must end with a slash, or neither.
 
 use crate::Warn;
 use crate::rules::location::Location;

@@ -8,7 +8,7 @@ use crate::tree::{Id, Tree};
 use crate::uses;
 use crate::value::variables;
 
-/// FB203: `try_files` checks below the alias, but what it names is a URI.
+/// FB203: `try_files` checks files below the alias, but its last argument is a URI.
 pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("try_files") {
         let Some(block) = tree.parent(id) else {
@@ -156,7 +156,7 @@ fn refuses(tree: &Tree, location: Id) -> bool {
 /// FB205: `if (-f $request_filename)` instead of `try_files`.
 pub(super) fn if_file(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("if") {
-        let Some(path) = asked_file(tree, id) else {
+        let Some(path) = tested_file(tree, id) else {
             continue;
         };
         let of_request = |name: String| {
@@ -170,8 +170,8 @@ pub(super) fn if_file(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// The path that an `if` asks the file system for.
-pub(super) fn asked_file(tree: &Tree, id: Id) -> Option<String> {
+/// The path that an `if` tests in the file system.
+pub(super) fn tested_file(tree: &Tree, id: Id) -> Option<String> {
     let words: Vec<&str> = tree.args(id).iter().map(|word| word.as_str()).collect();
     let text = words.join(" ");
     let inside = text.trim_start_matches('(').trim_start();

@@ -2,14 +2,14 @@
 
 use crate::Warn;
 use crate::regex::{Item, Paths};
-use crate::rules::files::asked_file;
+use crate::rules::files::tested_file;
 use crate::rules::location::Location;
 use crate::rules::lost::losses;
 use crate::tree::{Id, Tree};
 use crate::uses;
 use crate::value::{Piece, ways};
 
-/// FB901: `SCRIPT_FILENAME` from a path that no one has looked for.
+/// FB901: `SCRIPT_FILENAME` from a path that was not checked.
 pub(super) fn unchecked_script(tree: &Tree, warn: &mut Warn<'_>) {
     for pass in tree.http("fastcgi_pass") {
         let Some(location) = enclosing_location(tree, pass) else {
@@ -17,7 +17,7 @@ pub(super) fn unchecked_script(tree: &Tree, warn: &mut Warn<'_>) {
         };
         if !runs_any_php(tree, location)
             || tree.has(location, &["internal"])
-            || is_looked_for(tree, location)
+            || is_checked(tree, location)
         {
             continue;
         }
@@ -36,7 +36,7 @@ pub(super) fn unchecked_script(tree: &Tree, warn: &mut Warn<'_>) {
 }
 
 /// FB902: one parameter in a block undoes all of the blocks around it.
-pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn lost_parameters(tree: &Tree, warn: &mut Warn<'_>) {
     for (_, parameter) in GATEWAYS {
         for mut loss in losses(tree, parameter) {
             let more = loss.names.len().saturating_sub(NAMES_MAX);
@@ -50,7 +50,7 @@ pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
                 loss.names.join("\", \""),
                 tree.place(loss.outer)
             );
-            // Where the block takes a shared file in, the block is at fault and not the file.
+            // If the block includes a shared file, the warning is about the block and not the file.
             let at = std::iter::successors(Some(loss.at), |id| tree.node(*id).via).last();
             let hint = "repeat the parameters here, or include the file that sets them";
             warn.name(at.unwrap_or(loss.at), message, hint);
@@ -59,7 +59,7 @@ pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
 }
 
 /// FB903: no parameters, or no script for PHP.
-pub(super) fn untold(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn missing_parameters(tree: &Tree, warn: &mut Warn<'_>) {
     for (passes, parameter) in GATEWAYS {
         for pass in tree.http(passes) {
             let Some(block) = tree.parent(pass) else {
@@ -73,7 +73,7 @@ pub(super) fn untold(tree: &Tree, warn: &mut Warn<'_>) {
                 warn.name(pass, message, format!("write \"include {file}params;\""));
                 continue;
             }
-            // What an outer level has is told by FB902.
+            // FB902 warns about parameters of outer levels.
             let around = std::iter::once(block).chain(tree.parents(block));
             let known = around.into_iter().any(|level| {
                 tree.within(level, parameter)
@@ -90,7 +90,7 @@ pub(super) fn untold(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// The location that a directive stands in, by itself or in a block of it.
+/// The location around a directive, directly or with blocks between them.
 fn enclosing_location(tree: &Tree, id: Id) -> Option<Id> {
     tree.enclosing(id, "location")
 }
@@ -104,7 +104,7 @@ fn script(tree: &Tree, pass: Id) -> Option<Id> {
     parameters.filter(|id| tree.arg(*id, 0) == SCRIPT).last()
 }
 
-/// Whether a location is of scripts of PHP, by an expression that leaves open which.
+/// Returns whether a location matches any PHP script by an expression.
 fn runs_any_php(tree: &Tree, location: Id) -> bool {
     let Some(read) = Location::of(tree, location).filter(Location::is_regex) else {
         return false;
@@ -131,8 +131,8 @@ fn names_file(path: &[Item]) -> bool {
     letters.into_iter().any(|byte| byte == b'.')
 }
 
-/// Whether the file is looked for before the application gets its name.
-fn is_looked_for(tree: &Tree, location: Id) -> bool {
+/// Returns whether the file is checked before the application gets its name.
+fn is_checked(tree: &Tree, location: Id) -> bool {
     let tried = tree.within(location, "try_files").any(|id| {
         let files = tree.args(id).len().saturating_sub(1);
         (0..files).any(|index| is_path(tree, id, tree.arg(id, index)))
@@ -140,7 +140,7 @@ fn is_looked_for(tree: &Tree, location: Id) -> bool {
     let server = tree.enclosing(location, "server");
     let asked = [Some(location), server].into_iter().flatten().any(|level| {
         let mut tests = tree.within(level, "if");
-        tests.any(|id| asked_file(tree, id).is_some_and(|path| is_path(tree, id, &path)))
+        tests.any(|id| tested_file(tree, id).is_some_and(|path| is_path(tree, id, &path)))
     });
     tried || asked
 }
@@ -149,7 +149,7 @@ fn is_looked_for(tree: &Tree, location: Id) -> bool {
 fn is_path(tree: &Tree, at: Id, value: &str) -> bool {
     let pieces = ways(tree, at, value).into_iter().flatten();
     pieces.into_iter().any(|piece| match piece {
-        Piece::Runtime(name, holds) => holds.client || name == "$request_filename",
+        Piece::Runtime(name, contents) => contents.client || name == "$request_filename",
         Piece::Text(_) => false,
     })
 }

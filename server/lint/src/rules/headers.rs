@@ -5,7 +5,7 @@ use crate::rules::lost::losses;
 use crate::tree::{Id, Tree};
 
 /// FB301: one `add_header` in a block undoes all of the blocks around it.
-pub(super) fn lost(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn lost_fields(tree: &Tree, warn: &mut Warn<'_>) {
     for (name, inherit) in LISTS {
         for loss in losses(tree, name) {
             let chosen = tree.inherited(loss.block, inherit);
@@ -67,7 +67,7 @@ fn values(tree: &Tree, id: Id) -> Vec<usize> {
         .collect()
 }
 
-/// FB303: a second type beside the one that the response has.
+/// FB303: a second Content-Type in the response.
 pub(super) fn content_type(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("add_header") {
         if tree.arg(id, 0).eq_ignore_ascii_case("content-type") && !is_empty(tree, id) {
@@ -102,7 +102,7 @@ pub(super) fn version(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Directives that are inherited only where none of them stands, and what changes that.
+/// Directives that are inherited only by levels without their own, and the directives that change this.
 const LISTS: [(&str, &str); 4] = [
     ("add_header", "add_header_inherit"),
     ("add_trailer", "add_trailer_inherit"),

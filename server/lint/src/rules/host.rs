@@ -1,4 +1,4 @@
-//! FB103: `$http_host`, which is not checked, in place of the request's host.
+//! FB103: the unchecked `$http_host` instead of the host of the request.
 
 use crate::tree::{Id, Tree};
 use crate::value::variables;
@@ -43,7 +43,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Headers in which upstream servers look for the host.
+/// Headers from which upstream servers read the host.
 const HOSTS: [&str; 4] = ["host", "x-forwarded-host", "x-forwarded-server", "x-host"];
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ fn headers(tree: &Tree) -> impl Iterator<Item = Id> {
 }
 
 /// FB305: without `always` responses of errors lack the header.
-pub(super) fn sometimes(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn without_always(tree: &Tree, warn: &mut Warn<'_>) {
     for id in headers(tree) {
         let is_always = tree.args(id).get(2).is_some_and(|word| *word == "always");
         let redirects = tree.parent(id).is_some_and(|block| redirects(tree, block));

@@ -1,6 +1,6 @@
 //! FB501 and FB502: `if` in a location is a location of its own, with settings of its own.
 //!
-//! If several of them are true, the settings of the last one apply; settings that a location does not inherit are lost.
+//! If several conditions hold, the settings of the last one count. Settings that a location does not inherit are lost.
 
 use crate::Warn;
 use crate::tree::{Id, Tree};
@@ -65,7 +65,7 @@ fn answers(tree: &Tree, block: Id) -> bool {
     tree.has(block, &["return"])
 }
 
-/// Directives that only change the request, and so work in `if` as they do beside it.
+/// Directives that only change the request, and so work in `if` as outside of it.
 const REWRITING: [&str; 7] = [
     "return",
     "rewrite",

@@ -39,7 +39,7 @@ impl<'t> Location<'t> {
         }
     }
 
-    /// Chosen by a prefix of the URI.
+    /// Selected by a prefix of the URI.
     pub(super) fn is_prefix(&self) -> bool {
         matches!(self.modifier, "" | "^~")
     }

@@ -1,11 +1,11 @@
-//! FB701 to FB703: where logs go.
+//! FB701 to FB703: the paths of logs.
 
 use crate::Warn;
 use crate::tree::{Id, Tree};
 use crate::value::{from_client, variables};
 
 /// FB701: `error_log off` writes into a file.
-pub(super) fn called_off(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn named_off(tree: &Tree, warn: &mut Warn<'_>) {
     let errors = tree
         .everywhere("error_log")
         .iter()
@@ -27,7 +27,7 @@ pub(super) fn called_off(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Logs whose path is made for each request.
+/// Logs with a path for each request.
 fn with_variables(tree: &Tree) -> Vec<Id> {
     let mut ids: Vec<Id> = tree.http("access_log").collect();
     ids.retain(|id| {
@@ -36,12 +36,12 @@ fn with_variables(tree: &Tree) -> Vec<Id> {
     ids
 }
 
-/// FB702: the client has a say in which file is made.
+/// FB702: the client controls the path of the log.
 pub(super) fn named_by_client(tree: &Tree, warn: &mut Warn<'_>) {
     for id in with_variables(tree) {
-        if let Some((name, holds)) = from_client(tree, id, tree.arg(id, 0)) {
+        if let Some((name, contents)) = from_client(tree, id, tree.arg(id, 0)) {
             // nginx follows it there.
-            let elsewhere = match holds.bytes.has(b'/') && holds.bytes.has(b'.') {
+            let elsewhere = match contents.bytes.has(b'/') && contents.bytes.has(b'.') {
                 true => ", with \"..\" even outside of their directory",
                 false => "",
             };

@@ -1,4 +1,4 @@
-//! Directives that a block inherits only if it has none of its own: the settings that a block loses by one.
+//! Settings that a block loses because it has a directive of the same name.
 
 use std::collections::BTreeMap;
 
@@ -8,15 +8,15 @@ use crate::tree::{Id, Tree};
 pub(super) struct Loss {
     /// The block.
     pub(super) block: Id,
-    /// The first directive in it, which undoes those around.
+    /// Its first directive, which stops the inheritance.
     pub(super) at: Id,
-    /// The first of those that are undone.
+    /// The first lost directive.
     pub(super) outer: Id,
-    /// The names that are lost, as they are written.
+    /// The lost names as written.
     pub(super) names: Vec<String>,
 }
 
-/// The settings that blocks lose by a directive of their own. The directive's first argument is a name in any case.
+/// The settings that blocks lose by a directive of their own. The first argument is a name, compared without case.
 pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
     let mut all = Vec::new();
     let mut before = None;
@@ -24,7 +24,7 @@ pub(super) fn losses(tree: &Tree, name: &str) -> Vec<Loss> {
         let Some(block) = tree.parent(at) else {
             continue;
         };
-        // The first one of a block represents all of them.
+        // Only the first directive of a block is reported.
         if before.replace(block) == Some(block) || tree.within(block, name).next() != Some(at) {
             continue;
         }

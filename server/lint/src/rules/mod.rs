@@ -68,7 +68,7 @@ const fn rule(level: Level, code: &'static str, title: &'static str, check: Chec
 }
 
 /// The code as the table has it, if there is one.
-pub(crate) fn known(code: &str) -> Option<&'static str> {
+pub(crate) fn find_code(code: &str) -> Option<&'static str> {
     RULES
         .iter()
         .map(|rule| rule.code)
@@ -96,11 +96,11 @@ pub(crate) const RULES: &[Rule] = &[
     notice("FB205", "`if` tests for a file", files::if_file),
     notice("FB206", "an unescaped dot before an extension", files::dot),
 
-    warn("FB301", "headers of the outer level are not inherited", headers::lost),
+    warn("FB301", "headers of the outer level are not inherited", headers::lost_fields),
     warn("FB302", "a header value with a line end", headers::several_lines),
     warn("FB303", "`add_header Content-Type`", headers::content_type),
     notice("FB304", "the server version is shown", headers::version),
-    notice("FB305", "HSTS without `always`", hsts::sometimes),
+    notice("FB305", "HSTS without `always`", hsts::without_always),
     warn("FB306", "HSTS over plain HTTP", hsts::over_plain),
 
     error("FB401", "`allow` without `deny all`", access::allow_alone),
@@ -112,14 +112,14 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB501", "settings in an `if` of a location", ifs::settings),
     warn("FB502", "`if` disables `try_files`", ifs::try_files),
 
-    warn("FB601", "a conflicting server name", servers::taken),
+    warn("FB601", "a conflicting server name", servers::conflicting_names),
     notice("FB602", "no `default_server`", servers::no_default),
     error("FB603", "a certificate without `ssl` on port 443", servers::no_tls),
     warn("FB604", "fewer descriptors than connections", descriptors::check),
     warn("FB605", "arms of an experiment with different settings", experiments::differ),
     warn("FB606", "the host of an arm hides the timing of its files", experiments::hidden_times),
 
-    warn("FB701", "a log file named `off`", logs::called_off),
+    warn("FB701", "a log file named `off`", logs::named_off),
     warn("FB702", "the client chooses the log file", logs::named_by_client),
     notice("FB703", "a log file is opened for each line", logs::opened_each_time),
 
@@ -127,8 +127,8 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB802", "weak ciphers", tls::ciphers),
 
     error("FB901", "PHP gets a script that may not exist", gateways::unchecked_script),
-    error("FB902", "parameters of the outer level are not inherited", gateways::lost),
-    error("FB903", "an application without request parameters", gateways::untold),
+    error("FB902", "parameters of the outer level are not inherited", gateways::lost_parameters),
+    error("FB903", "an application without request parameters", gateways::missing_parameters),
     error("FB904", "a name without a `resolver`", unresolved::check),
 ];
 

@@ -1,7 +1,7 @@
-//! FB104 and FB105: tests of `Origin` and `Referer` that foreign origins pass.
+//! FB104 and FB105: tests of `Origin` and `Referer` that match foreign origins.
 //!
-//! An expression that lets `https://example.com` in has to hold the whole host: begin at the beginning, end where the
-//! host ends, and have nothing before the domain that may end a host of its own.
+//! An expression for `https://example.com` must match the whole host: from its beginning to its end, and with nothing before
+//! the domain that may end another host.
 
 use crate::Warn;
 use crate::bytes::ByteSet;
@@ -14,12 +14,12 @@ pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
     for id in 0..tree.len() {
         for found in uses::of(tree, id)
             .iter()
-            .filter(|found| lets_in(tree, found))
+            .filter(|found| accepts_match(tree, found))
         {
             let Some(regex) = found.regex() else {
                 continue;
             };
-            let Some(why) = foreign(&regex.ast).filter(|_| !is_page(tree, found, &regex.ast))
+            let Some(why) = why_foreign(&regex.ast).filter(|_| !is_page(tree, found, &regex.ast))
             else {
                 continue;
             };
@@ -37,8 +37,8 @@ pub(super) fn expressions(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Whether an expression lists the clients that are let in, not those that are kept out.
-fn lets_in(tree: &Tree, found: &Use) -> bool {
+/// Returns whether an expression lists allowed clients, not refused ones.
+fn accepts_match(tree: &Tree, found: &Use) -> bool {
     let Subject::Value(subject) = &found.subject else {
         return false;
     };
@@ -46,7 +46,7 @@ fn lets_in(tree: &Tree, found: &Use) -> bool {
         return false;
     }
     if tree.node(found.id).data {
-        // A table of referrers is as often one of those who are not welcome.
+        // Tables of referrers often list refused ones.
         return subject == "$http_origin" && !["", "0"].contains(&tree.arg(found.id, 0));
     }
     let positive = uses::condition(tree, found.id).is_some_and(|test| !test.negated);
@@ -75,12 +75,14 @@ fn is_page(tree: &Tree, found: &Use, ast: &Ast) -> bool {
     positive && rewrites() && Paths::of(ast).is_some_and(|paths| paths.iter().all(is_path))
 }
 
-/// The reason why an expression lets in foreign origins; `None` when it does not, or is not understood.
-fn foreign(ast: &Ast) -> Option<&'static str> {
-    Paths::of(ast)?.iter().find_map(|path| stranger(path))
+/// The reason why an expression matches foreign origins; `None` if it does not, or is not understood.
+fn why_foreign(ast: &Ast) -> Option<&'static str> {
+    Paths::of(ast)?
+        .iter()
+        .find_map(|path| why_foreign_path(path))
 }
 
-fn stranger(path: &[Item]) -> Option<&'static str> {
+fn why_foreign_path(path: &[Item]) -> Option<&'static str> {
     let Some((Item::Start, rest)) = path.split_first() else {
         return Some("it does not begin with \"^\"");
     };
@@ -99,13 +101,13 @@ fn stranger(path: &[Item]) -> Option<&'static str> {
             if *set == ByteSet::of(b'\n').not() && !many {
                 return Some("an unescaped dot matches any character");
             }
-            // Browsers write a slash behind every host, so nothing else can end one.
+            // Browsers write a slash after every host, so only a slash can end it.
             if set.has(b'/') {
                 return Some("the part before the domain may contain \"/\", which ends a host");
             }
         }
     }
-    // Behind what is free there must be a domain, with a dot before it and one in it.
+    // A domain must follow the variable part, with a dot before it and one in it.
     let domain = &host[free? + 1..];
     let dots = domain
         .iter()

@@ -27,7 +27,7 @@ fn choice(way: &[Piece]) -> Option<&str> {
     for (at, piece) in way.iter().enumerate() {
         match piece {
             Piece::Text(text) => {
-                // What follows the scheme's slashes, or the whole where the scheme is another piece.
+                // The text after the scheme's slashes, or the whole text if the scheme is another piece.
                 let host = text
                     .split_once("://")
                     .map_or(text.as_str(), |(_, host)| host);
@@ -35,10 +35,10 @@ fn choice(way: &[Piece]) -> Option<&str> {
                     return None;
                 }
             }
-            Piece::Runtime(_, holds) if holds.slash => return None,
-            Piece::Runtime(name, holds) => {
-                let free = holds.client && holds.bytes.has(b'.');
-                if free && (holds.bytes.has_any(LEAVES_HOST) || !pinned(&way[at + 1..])) {
+            Piece::Runtime(_, contents) if contents.slash => return None,
+            Piece::Runtime(name, contents) => {
+                let free = contents.client && contents.bytes.has(b'.');
+                if free && (contents.bytes.has_any(LEAVES_HOST) || !pinned(&way[at + 1..])) {
                     return Some(name);
                 }
             }
@@ -47,7 +47,7 @@ fn choice(way: &[Piece]) -> Option<&str> {
     None
 }
 
-/// Whether the host goes on with a domain that is written down: `$name.internal`.
+/// Returns whether a literal domain follows in the host: `$name.internal`.
 fn pinned(rest: &[Piece]) -> bool {
     match rest.first() {
         Some(Piece::Text(text)) => {
@@ -58,7 +58,7 @@ fn pinned(rest: &[Piece]) -> bool {
     }
 }
 
-/// With one of these a value ends the name of a host and goes on with something else.
+/// Bytes that end the host in a value.
 const LEAVES_HOST: &[u8] = b"/?#:@\\";
 
 #[cfg(test)]

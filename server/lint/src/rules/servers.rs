@@ -3,15 +3,15 @@
 use std::collections::HashMap;
 
 use crate::Warn;
-use crate::listens::{Transport, address, is_nobody, servers_of_http, transport};
+use crate::listens::{Transport, address, is_catch_all_name, servers_of_http, transport};
 use crate::tree::{Id, Tree};
 
-/// A server with what chooses it.
+/// A server with its addresses and names.
 struct Server {
     id: Id,
     /// Address and port, and whether it is the default there.
     listens: Vec<(String, bool)>,
-    /// Names with the directive and argument they stand in; nothing stands for the name of a server without one.
+    /// Names with their directive and argument; `None` for the empty name of a server without names.
     names: Vec<(String, Option<(Id, usize)>)>,
 }
 
@@ -54,7 +54,7 @@ fn servers(tree: &Tree) -> Vec<Server> {
 }
 
 /// FB601: another server has the name already, on the same address and port.
-pub(super) fn taken(tree: &Tree, warn: &mut Warn<'_>) {
+pub(super) fn conflicting_names(tree: &Tree, warn: &mut Warn<'_>) {
     let mut owners: HashMap<(String, String), Id> = HashMap::new();
     for server in servers(tree) {
         for (name, place) in &server.names {
@@ -116,7 +116,7 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
         let chosen = there.iter().any(|(_, default)| *default);
         if !differ
             || chosen
-            || first.names.iter().any(|(name, _)| is_nobody(name))
+            || first.names.iter().any(|(name, _)| is_catch_all_name(name))
             || told.contains(&first.id)
         {
             continue;
@@ -125,7 +125,7 @@ pub(super) fn no_default(tree: &Tree, warn: &mut Warn<'_>) {
         told.push(first.id);
         let nobody = there
             .iter()
-            .find(|(server, _)| server.names.iter().any(|(name, _)| is_nobody(name)));
+            .find(|(server, _)| server.names.iter().any(|(name, _)| is_catch_all_name(name)));
         let (id, message) = match nobody {
             Some((server, _)) => (
                 server.id,

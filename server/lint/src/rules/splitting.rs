@@ -1,13 +1,13 @@
-//! FB101: line ends in headers, through a decoded variable.
+//! FB101: line ends in headers from decoded variables.
 //!
-//! `%0a` in a URI is a line end in `$uri` and in captures of it. If such a value becomes a header, or the request line
-//! of a proxied request, the client writes lines of its own.
+//! `%0a` in a URI is a line end in `$uri` and in captures of it. If such a value becomes a header, or the request line for
+//! another server, the client can add lines.
 
 use crate::tree::{Id, Tree};
 use crate::value::brings;
 use crate::{Warn, rules::redirect};
 
-/// The argument that becomes part of a head, and the name of that part.
+/// The argument that becomes part of a head, and a name for this part.
 fn spliced(tree: &Tree, id: Id) -> Option<(usize, &'static str)> {
     match tree.name(id) {
         "return" | "rewrite" => Some((redirect::target(tree, id)?, "this redirect")),

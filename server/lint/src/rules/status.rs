@@ -32,7 +32,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
 
 /// Whether a block has directives that refuse some clients.
 fn guards(tree: &Tree, level: Id) -> bool {
-    // By name, since `http` may have thousands of servers beside them.
+    // By name, since `http` may also have thousands of servers.
     GUARDS.iter().any(|name| {
         tree.within(level, name).any(|id| match *name {
             "allow" => tree.arg(id, 0) != "all",

@@ -1,8 +1,8 @@
 //! FB904: a name that is looked up at each request, without a `resolver`.
 //!
 //! An address with variables is not looked up when the configuration loads. Names of `upstream` groups and of addresses without
-//! variables are known; any other name needs a `resolver`, or the request fails with 502. Not judged: names that nothing in the
-//! configuration explains. Source: nginx documentation, directive `proxy_pass`.
+//! variables are known; any other name needs a `resolver`, or the request fails with 502. Not checked: variables that the
+//! configuration does not define. Source: nginx documentation, directive `proxy_pass`.
 
 use std::collections::HashSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -34,7 +34,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Hosts whose addresses are known when the configuration is loaded.
+/// Hosts with addresses known when the configuration is loaded.
 struct KnownHosts {
     /// Names of `upstream`, which a port makes another host.
     groups: HashSet<String>,
@@ -64,8 +64,8 @@ impl KnownHosts {
         for piece in way {
             match piece {
                 Piece::Text(text) => address.push_str(text),
-                Piece::Runtime(_, holds) if holds.slash => address.push('/'),
-                Piece::Runtime(name, holds) => {
+                Piece::Runtime(_, contents) if contents.slash => address.push('/'),
+                Piece::Runtime(name, contents) => {
                     let inside = address
                         .split_once("://")
                         .map_or(&*address, |(_, rest)| rest);
@@ -73,7 +73,7 @@ impl KnownHosts {
                         break;
                     }
                     // A client may choose among groups, or among a few names that an expression lists.
-                    let is_free = holds.client && holds.bytes.has(b'.');
+                    let is_free = contents.client && contents.bytes.has(b'.');
                     let has_known = !self.groups.is_empty() || !self.hosts.is_empty();
                     return (is_free && !has_known).then(|| name.clone());
                 }
@@ -133,7 +133,7 @@ mod tests {
     use crate::testing::{in_http, in_server};
 
     /// The warnings of this rule alone about the content of `http`.
-    fn found(text: &str) -> Vec<&'static str> {
+    fn warnings(text: &str) -> Vec<&'static str> {
         let mut codes = in_http(text);
         codes.retain(|code| *code == "FB904");
         codes
@@ -152,13 +152,13 @@ mod tests {
         }
         let mapped = "map $arg_a $to { default app.example; b 127.0.0.1; }
             server { location / { proxy_pass http://$to; } }";
-        assert_eq!(found(mapped), ["FB904"]);
+        assert_eq!(warnings(mapped), ["FB904"]);
         let client = "server { location / { proxy_pass http://$host$request_uri; } }";
-        assert_eq!(found(client), ["FB904"]);
+        assert_eq!(warnings(client), ["FB904"]);
         // A name with a port is no group.
         let port = "upstream app { server 127.0.0.1; }
             server { location / { set $to app:81; proxy_pass http://$to; } }";
-        assert_eq!(found(port), ["FB904"]);
+        assert_eq!(warnings(port), ["FB904"]);
     }
 
     #[test]
@@ -181,9 +181,9 @@ mod tests {
         }
         let chosen = "upstream app { server 127.0.0.1; }
             server { location ~ ^/to/(.*)$ { proxy_pass http://$1; } }";
-        assert_eq!(found(chosen), [""; 0]);
+        assert_eq!(warnings(chosen), [""; 0]);
         let group = "upstream App { server 127.0.0.1; }
             server { location / { set $to app; proxy_pass http://$to/$arg_a; } }";
-        assert_eq!(found(group), [""; 0]);
+        assert_eq!(warnings(group), [""; 0]);
     }
 }

@@ -1,15 +1,15 @@
-//! Possible texts of a value with variables at its use: the texts it is made of, followed to where they come from.
+//! Possible texts of a value with variables at its use; variables are followed to their origins.
 //!
-//! [`ways`] follows a variable to `set`, `map` and to the captures of the expressions around its use, as far as they
-//! go, and returns every way it can be put together, each a row of [`Piece`]s: text as written, or a run-time value
-//! described by its possible contents. A value that is not known to come from a client is harmless.
+//! [`ways`] follows a variable to `set`, `map` and to the captures of the expressions around its use. It returns every possible
+//! composition of the value as a list of [`Piece`]s: text as written, or a run-time value with its possible contents. A value
+//! that is not known to come from a client is harmless.
 //!
-//! The order in which directives run is not followed: every `set` of a variable that could have run counts.
+//! The order of execution is ignored: every `set` of a variable that could have run counts.
 
-mod known;
+mod client_variables;
 mod parts;
 
-pub(crate) use known::{Holds, known};
+pub(crate) use client_variables::{Contents, of_variable};
 pub(crate) use parts::{Part, parts, variables};
 
 use std::cell::Cell;
@@ -25,10 +25,10 @@ pub(crate) enum Piece {
     /// Text of the configuration.
     Text(String),
     /// A variable (named with its `$`), described by its possible contents.
-    Runtime(String, Holds),
+    Runtime(String, Contents),
 }
 
-/// Every way a value can be put together where the directive `at` uses it.
+/// Returns every possible composition of a value used by the directive `at`.
 pub(crate) fn ways(tree: &Tree, at: Id, value: &str) -> Vec<Vec<Piece>> {
     let steps = Cell::new(0);
     Follow { tree, steps }.value(at, value, 0)
@@ -38,17 +38,17 @@ pub(crate) fn ways(tree: &Tree, at: Id, value: &str) -> Vec<Vec<Piece>> {
 pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<String> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Runtime(name, holds) if holds.bytes.has_any(bytes) => Some(name),
+        Piece::Runtime(name, contents) if contents.bytes.has_any(bytes) => Some(name),
         _ => None,
     })
     .next()
 }
 
-/// The first variable, with its `$`, by which a client decides on a value, and what it may hold.
-pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, Holds)> {
+/// The first variable, with its `$`, by which a client controls a value, and its possible contents.
+pub(crate) fn from_client(tree: &Tree, at: Id, value: &str) -> Option<(String, Contents)> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
-        Piece::Runtime(name, holds) if holds.client => Some((name, holds)),
+        Piece::Runtime(name, contents) if contents.client => Some((name, contents)),
         _ => None,
     })
     .next()
@@ -87,10 +87,10 @@ impl Follow<'_> {
             return vec![Vec::new()];
         }
         if let Ok(number) = name.parse() {
-            return self.held(name, self.numbered(at, number, depth));
+            return self.expand(name, self.numbered(at, number, depth));
         }
-        if let Some(holds) = self.named(at, name, depth) {
-            return self.held(name, Some(holds));
+        if let Some(contents) = self.assigned(at, name, depth) {
+            return self.expand(name, Some(contents));
         }
         let sets = self.sets(at, name);
         if !sets.is_empty() {
@@ -103,22 +103,22 @@ impl Follow<'_> {
         if let Some(ways) = self.table(name, depth) {
             return ways;
         }
-        self.held(name, known(name))
+        self.expand(name, of_variable(name))
     }
 
-    fn held(&self, name: &str, holds: Option<Holds>) -> Vec<Vec<Piece>> {
-        let piece = holds.map(|holds| Piece::Runtime(format!("${name}"), holds));
+    fn expand(&self, name: &str, contents: Option<Contents>) -> Vec<Vec<Piece>> {
+        let piece = contents.map(|contents| Piece::Runtime(format!("${name}"), contents));
         vec![piece.into_iter().collect()]
     }
 
     /// `$1`: of the expression of the directive itself, or else of the innermost one around it.
-    fn numbered(&self, at: Id, number: usize, depth: usize) -> Option<Holds> {
+    fn numbered(&self, at: Id, number: usize, depth: usize) -> Option<Contents> {
         if self.tree.node(at).data {
             let own = uses::of(self.tree, at);
-            return self.captured(own.first()?, number, depth);
+            return self.of_capture(own.first()?, number, depth);
         }
         if self.tree.name(at) == "rewrite" {
-            // What it takes from its own captures by number it encodes again; by name it does not.
+            // A `rewrite` encodes its own numbered captures again, but not named ones.
             return None;
         }
         for block in self.tree.parents(at) {
@@ -126,32 +126,32 @@ impl Follow<'_> {
             if !found.is_empty() {
                 return found
                     .iter()
-                    .find_map(|found| self.captured(found, number, depth));
+                    .find_map(|found| self.of_capture(found, number, depth));
             }
         }
         None
     }
 
-    /// A named capture: of the directive itself, its neighbours, or what is around it.
-    fn named(&self, at: Id, name: &str, depth: usize) -> Option<Holds> {
+    /// A named capture: of the directive itself, its neighbours, or its outer levels.
+    fn assigned(&self, at: Id, name: &str, depth: usize) -> Option<Contents> {
         // There may be thousands of rewrites to look through for each of them.
         if !self.tree.is_captured(name) {
             return None;
         }
         let capture = |found: Use| {
-            let number = found.regex()?.named(name)?;
-            self.captured(&found, number, depth)
+            let number = found.regex()?.group_number(name)?;
+            self.of_capture(&found, number, depth)
         };
-        if let Some(holds) = uses::of(self.tree, at).into_iter().find_map(capture) {
-            return Some(holds);
+        if let Some(contents) = uses::of(self.tree, at).into_iter().find_map(capture) {
+            return Some(contents);
         }
         for block in self.tree.parents(at) {
             let beside = ["rewrite", "if"].iter();
             let beside = beside.flat_map(|beside| self.tree.within(block, beside));
             let mut found: Vec<Use> = beside.flat_map(|id| uses::of(self.tree, id)).collect();
             found.extend(self.expressions(block));
-            if let Some(holds) = found.into_iter().find_map(capture) {
-                return Some(holds);
+            if let Some(contents) = found.into_iter().find_map(capture) {
+                return Some(contents);
             }
         }
         None
@@ -170,15 +170,15 @@ impl Follow<'_> {
     }
 
     /// The possible contents of a capture: those of its parentheses and of the text they are matched against.
-    fn captured(&self, found: &Use, number: usize, depth: usize) -> Option<Holds> {
+    fn of_capture(&self, found: &Use, number: usize, depth: usize) -> Option<Contents> {
         let regex: Regex = found.regex()?;
         let group = regex.group(number)?;
         let subject = match &found.subject {
             Subject::Value(value) => self.all(found.id, value, depth + 1)?,
-            subject => uses::holds(subject)?,
+            subject => uses::contents(subject)?,
         };
         let bytes = group.bytes().and(subject.bytes);
-        Some(Holds {
+        Some(Contents {
             bytes,
             client: subject.client && !bytes.is_empty(),
             slash: group.begins_with(b'/'),
@@ -186,20 +186,20 @@ impl Follow<'_> {
     }
 
     /// The union of the contents of all ways of a value; `None` when there is no variable in it.
-    fn all(&self, at: Id, value: &str, depth: usize) -> Option<Holds> {
+    fn all(&self, at: Id, value: &str, depth: usize) -> Option<Contents> {
         let pieces = self.value(at, value, depth).into_iter().flatten();
         let held = pieces.filter_map(|piece| match piece {
-            Piece::Runtime(_, holds) => Some(holds),
+            Piece::Runtime(_, contents) => Some(contents),
             Piece::Text(_) => None,
         });
-        held.reduce(|a, b| Holds {
+        held.reduce(|a, b| Contents {
             bytes: a.bytes.or(b.bytes),
             client: a.client || b.client,
             slash: false,
         })
     }
 
-    /// The directives that set a variable where `at` could see it: on the levels around it, else in all of the server.
+    /// The directives that set a variable for `at`: on its outer levels, else in the whole server.
     fn sets(&self, at: Id, name: &str) -> Vec<Id> {
         let tree = self.tree;
         let makers = tree.makers(name);
@@ -209,7 +209,7 @@ impl Follow<'_> {
         let sets_it = |id: &Id| *id != at && makers.binary_search(id).is_ok();
         let mut nearest = Vec::new();
         for level in tree.parents(at) {
-            // An `if` belongs to the level it stands on.
+            // An `if` belongs to the level that contains it.
             for block in std::iter::once(level).chain(tree.within(level, "if")) {
                 let sets = SETS.iter().flat_map(|set| tree.within(block, set));
                 // Of more there would be too many ways.
@@ -252,7 +252,7 @@ impl Follow<'_> {
 }
 
 /// The contents of the URI that locations and rewrites are matched against.
-pub(crate) const DECODED_URI: Holds = Holds {
+pub(crate) const DECODED_URI: Contents = Contents {
     bytes: ByteSet::ALL.without(b"\0"),
     client: true,
     slash: true,
@@ -263,7 +263,7 @@ const DEPTH_MAX: usize = 6;
 const WAYS_MAX: usize = 64;
 /// Variables that are followed for one value at most; the others are taken for harmless.
 const STEPS_MAX: usize = 2000;
-/// Directives that set a variable where they stand.
+/// Directives that set a variable when they run.
 const SETS: [&str; 2] = ["set", "auth_request_set"];
 
 #[cfg(test)]
@@ -271,18 +271,18 @@ mod tests {
     use super::*;
     use crate::testing::tree;
 
-    /// The ways of the value of the first `add_header` of a configuration; `<name>` for what is held.
+    /// The compositions of the value of the first `add_header`, with `<name>` for run-time values.
     fn shown(text: &str) -> Vec<String> {
         let tree = tree(&format!("http {{ {text} }}"));
         let id = tree.http("add_header").next().expect("there is one");
         let ways = ways(&tree, id, tree.arg(id, 1)).into_iter();
         let piece = |piece: Piece| match piece {
             Piece::Text(text) => text,
-            Piece::Runtime(name, holds) => {
+            Piece::Runtime(name, contents) => {
                 let mut marks = String::new();
-                marks.push_str(if holds.client { "!" } else { "" });
-                marks.push_str(if holds.bytes.has(b'\n') { "n" } else { "" });
-                marks.push_str(if holds.slash { "/" } else { "" });
+                marks.push_str(if contents.client { "!" } else { "" });
+                marks.push_str(if contents.bytes.has(b'\n') { "n" } else { "" });
+                marks.push_str(if contents.slash { "/" } else { "" });
                 format!("<{name}{marks}>")
             }
         };

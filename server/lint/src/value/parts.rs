@@ -1,7 +1,7 @@
 //! Text with variables, cut into its parts: `http://$host:8080` is `http://`, `$host`, `:8080`.
 //!
-//! Source: nginx documentation of variables; a name is letters, digits and `_`, `${name}` ends at its brace, a capture
-//! is one digit.
+//! Source: nginx documentation of variables; a name has letters, digits and `_`, `${name}` ends at its bracket, a capture is
+//! one digit.
 
 /// A part of a value.
 #[derive(Debug, Clone, PartialEq, Eq)]

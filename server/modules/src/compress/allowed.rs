@@ -53,7 +53,7 @@ pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bo
 /// decides on nothing else, and so the request goes on.
 fn excludes(x: &Exchange, regex: &Regex, agent: &[u8]) -> bool {
     regex.is_match(agent).unwrap_or_else(|limit| {
-        let text = limit.shown(agent, &regex.pattern);
+        let text = limit.display(agent, &regex.pattern);
         x.log(Level::Alert, format_args!("{text}"));
         true
     })

@@ -227,7 +227,7 @@ impl<'p> Scan<'p> {
         let found = self.alternatives()?;
         self.depth -= 1;
         self.rest = self.rest.strip_prefix(b")")?;
-        // Looking around finds text in front of this place, or demands its absence.
+        // Lookarounds match text outside of this position, or its absence.
         Some(match looks_around {
             true => Vec::new(),
             false => found.one(),

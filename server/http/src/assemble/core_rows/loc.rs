@@ -243,7 +243,7 @@ pub(super) fn aio(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
                 let text = "variables are not supported in the name of a thread pool";
                 return Err(ConfError::word(d, d.word(0), text));
             }
-            Some(name) => b.main.thread_pools.named(name, d),
+            Some(name) => b.main.thread_pools.find_or_expect(name, d),
             None => return Err(ConfError::directive(d, "invalid value")),
         },
     };

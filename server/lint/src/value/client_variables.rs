@@ -1,16 +1,16 @@
-//! Possible contents of nginx's own variables, as far as a client controls them.
+//! Possible contents of nginx's variables that a client controls.
 //!
-//! Only variables that carry something of the request are listed; all others are the server's own and harmless.
-//! Source: nginx documentation, "Alphabetical index of variables".
+//! Only variables with parts of the request are listed; all others are set by the server and harmless. Source: nginx
+//! documentation, "Alphabetical index of variables".
 
 use crate::bytes::ByteSet;
 
-/// The possible contents of a value that is known only at run time.
+/// The possible contents of a run-time value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Holds {
+pub(crate) struct Contents {
     /// The bytes it may have.
     pub(crate) bytes: ByteSet,
-    /// The client decides its value.
+    /// A client controls it.
     pub(crate) client: bool,
     /// It begins with a slash, always.
     pub(crate) slash: bool,
@@ -28,23 +28,23 @@ const FIELD: ByteSet = ByteSet::ALL.without(b"\0\n\r");
 /// A host without its port.
 const HOST: ByteSet = ByteSet::range(0x21, 0x7e).without(b"/:?#@\\");
 
-const fn client(bytes: ByteSet) -> Holds {
-    Holds {
+const fn client(bytes: ByteSet) -> Contents {
+    Contents {
         bytes,
         client: true,
         slash: false,
     }
 }
 
-const fn path(bytes: ByteSet) -> Holds {
-    Holds {
+const fn path(bytes: ByteSet) -> Contents {
+    Contents {
         bytes,
         client: true,
         slash: true,
     }
 }
 
-const VARIABLES: &[(&str, Holds)] = &[
+const VARIABLES: &[(&str, Contents)] = &[
     ("args", client(RAW)),
     ("content_type", client(FIELD)),
     ("document_uri", path(DECODED)),
@@ -54,10 +54,10 @@ const VARIABLES: &[(&str, Holds)] = &[
     ("query_string", client(RAW)),
     ("request", client(FIELD)),
     ("request_body", client(ByteSet::ALL)),
-    // It is below the root of the location, which the client does not control.
+    // It is below the root of the location, which no client controls.
     (
         "request_filename",
-        Holds {
+        Contents {
             bytes: DECODED,
             client: false,
             slash: true,
@@ -68,17 +68,17 @@ const VARIABLES: &[(&str, Holds)] = &[
 ];
 
 /// Names that begin like this are parts of the request.
-const PREFIXES: &[(&str, Holds)] = &[
+const PREFIXES: &[(&str, Contents)] = &[
     ("arg_", client(RAW)),
     ("cookie_", client(FIELD)),
     ("http_", client(FIELD)),
 ];
 
 /// The possible contents of a variable of nginx; `None` for one that no client controls.
-pub(crate) fn known(name: &str) -> Option<Holds> {
+pub(crate) fn of_variable(name: &str) -> Option<Contents> {
     let exact = VARIABLES.iter().find(|(known, _)| *known == name);
     let prefix = || PREFIXES.iter().find(|(known, _)| name.starts_with(known));
-    exact.or_else(prefix).map(|(_, holds)| *holds)
+    exact.or_else(prefix).map(|(_, contents)| *contents)
 }
 
 #[cfg(test)]
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn only_what_is_decoded_may_have_a_line_end() {
-        let may = |name| known(name).is_some_and(|holds| holds.bytes.has(b'\n'));
+        let may = |name| of_variable(name).is_some_and(|contents| contents.bytes.has(b'\n'));
         assert!(may("uri") && may("document_uri") && may("request_filename"));
         for name in [
             "request_uri",

@@ -1,8 +1,9 @@
-//! States of files that are looked at one after the other.
+//! Reads states of files (`stat`) with a cached directory descriptor.
 //!
-//! A look walks the whole path, and the files of a load lie in few directories. So where several in succession lie in one,
-//! the directory is opened, and the others are looked at from there, which takes a third less. It stays open until a
-//! file of another one is asked for: whoever asks keeps the looks no longer than a load. Absent: reading.
+//! A `stat` resolves the whole path, and the files of a configuration are in few directories. After several files of one
+//! directory in succession the directory is opened, and further states are read relative to it, which takes a third less time.
+//! The descriptor stays open until a file of another directory is requested, so a cache must not outlive a load. Absent:
+//! reading.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,17 +15,17 @@ use rustix::fs::{AtFlags, Mode, OFlags};
 
 use crate::Stamp;
 
-/// Looks of a load.
+/// The last directory of a load.
 #[derive(Debug, Default)]
-pub(crate) struct Looks {
+pub(crate) struct DirectoryCache {
     /// The directory of the last file, with the slash at its end.
     directory: Vec<u8>,
-    /// How many files of it were asked for in succession.
+    /// Successive requests for files of this directory.
     asked: usize,
     opened: Option<OwnedFd>,
 }
 
-impl Looks {
+impl DirectoryCache {
     /// The state of the file that has this path.
     ///
     /// # Errors
@@ -42,7 +43,7 @@ impl Looks {
         self.asked += 1;
         if self.asked == NEIGHBOURS {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-            // What is wrong with it is told of the file.
+            // An error of the directory is reported by the `stat` of the file.
             self.opened = rustix::fs::open(directory, flags, Mode::empty()).ok();
         }
         match &self.opened {
@@ -55,8 +56,7 @@ impl Looks {
     }
 }
 
-/// The number of a file in its directory, from 1, from which on that is open: to open and close it takes as long as it saves
-/// on eight files.
+/// Successive files of one directory before it is opened. Opening and closing it costs the time saved on eight files.
 const NEIGHBOURS: usize = 8;
 
 #[cfg(test)]
@@ -68,7 +68,7 @@ mod tests {
 
     #[test]
     fn files_are_seen_alike_from_their_directory_and_by_their_paths() {
-        let name = format!("firstbyte-looks-{}", std::process::id());
+        let name = format!("firstbyte-directories-{}", std::process::id());
         let top = std::env::temp_dir().join(name);
         for directory in ["one", "two"] {
             fs::create_dir_all(top.join(directory)).expect("a directory can be made");
@@ -79,19 +79,19 @@ mod tests {
             fs::write(top.join(file(number)), text).expect("a file can be written");
         }
         symlink("../one/5", top.join("two/link")).expect("a link can be made");
-        let mut looks = Looks::default();
+        let mut cache = DirectoryCache::default();
         let mut look = |name: &str| {
             let path = top.join(name);
-            let seen = looks.stamp(&path).ok();
+            let seen = cache.stamp(&path).ok();
             assert_eq!(seen, Stamp::of(&path).ok(), "{name}");
-            (seen, looks.opened.is_some())
+            (seen, cache.opened.is_some())
         };
         for number in 0..=NEIGHBOURS {
             let (seen, is_open) = look(&file(number));
             assert!(seen.is_some());
             assert_eq!(is_open, number + 1 >= NEIGHBOURS, "{number}");
         }
-        // Whatever stands for a file is seen as before.
+        // Special names and links have the same state both ways.
         for name in [
             "one/none",
             "one/",
@@ -120,14 +120,14 @@ mod tests {
 
     #[test]
     fn a_change_is_seen_at_once() {
-        let name = format!("firstbyte-looks-{}-changed", std::process::id());
+        let name = format!("firstbyte-directories-{}-changed", std::process::id());
         let path = std::env::temp_dir().join(name);
-        let mut looks = Looks::default();
+        let mut cache = DirectoryCache::default();
         for len in 0..=NEIGHBOURS * 2 {
             fs::write(&path, vec![b'x'; len]).expect("a file can be written");
-            assert_eq!(looks.stamp(&path).ok(), Stamp::of(&path).ok(), "{len}");
+            assert_eq!(cache.stamp(&path).ok(), Stamp::of(&path).ok(), "{len}");
         }
         fs::remove_file(&path).expect("it was made");
-        assert!(looks.stamp(&path).is_err() && looks.opened.is_some());
+        assert!(cache.stamp(&path).is_err() && cache.opened.is_some());
     }
 }
