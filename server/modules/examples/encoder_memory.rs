@@ -1,10 +1,10 @@
-//! Memory of an encoder of each coding, level and window while it has 900 KB of a page before it, and how long it takes:
-//! the figures behind `compress/fit.rs`, printed as rows of a table.
+//! Measures memory and time of an encoder of each coding, level and window after 900 KB of a page: the figures behind
+//! `compress/fit.rs`, printed as rows of a table.
 //!
 //! `cargo run --release -p firstbyte-modules --example encoder_memory`
 //!
-//! Memory is what the process's resident memory grows by; each encoder is measured in a process of its own, which this
-//! program starts, so that none finds the memory of another.
+//! Memory is the growth of resident memory. Each encoder is measured in a new process, so that none reuses the memory
+//! of another.
 
 use std::fs;
 use std::hint::black_box;
@@ -45,7 +45,7 @@ fn measure(coding: &str, level: u8, window_log: u8) {
     out.iter_mut().for_each(|byte| *byte = black_box(1));
     let before = resident_kib();
     let start = Instant::now();
-    // What is kept until the memory has been looked at.
+    // Kept alive until memory has been measured.
     let encoder: Box<dyn std::any::Any> = match coding {
         "br" => Box::new(brotli(&page, &mut out, level, window_log)),
         "zstd" => Box::new(zstd(&page, &mut out, level)),

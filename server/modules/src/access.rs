@@ -1,6 +1,6 @@
 //! `allow`, `deny`: access control by the address of the client.
 //!
-//! The rules of a level stand in for those of the level around it; the first that fits decides.
+//! The rules of a level replace those of the enclosing level. The first rule that matches decides.
 //!
 //! Source: nginx documentation, `ngx_http_access_module`.
 
@@ -88,7 +88,7 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     match deny {
         false => Access::Allow,
         true => {
-            // With `satisfy any` another handler may still allow it; the core writes the line if none does.
+            // With `satisfy any` another handler may still allow the request; the core logs a refusal by all of them.
             if *x.route.core_loc().satisfy == Satisfy::All {
                 x.log(Level::Error, format_args!("access forbidden by rule"));
             }
@@ -97,12 +97,12 @@ fn check(x: &mut Exchange, _: &mut Ctx<'_>) -> Access {
     }
 }
 
-/// Returns whether the rules refuse anybody: clients for which there is no rule are allowed.
+/// Returns whether the rules refuse any client; clients without a matching rule are allowed.
 pub(crate) fn denies(conf: &AccessLoc) -> bool {
     conf.rules.iter().any(|rule| rule.deny)
 }
 
-/// The first rule that fits.
+/// Returns the index of the first rule that matches.
 fn first(rules: &[Rule], peer: Peer) -> Option<usize> {
     let fits = |rule: &Rule| match rule.network {
         None => true,
@@ -111,7 +111,7 @@ fn first(rules: &[Rule], peer: Peer) -> Option<usize> {
     rules.iter().position(fits)
 }
 
-/// An IPv4 address inside an IPv6 one is looked for among the IPv6 networks only where no rule is about IPv4.
+/// An IPv4-mapped IPv6 address is compared with the IPv6 networks only if no rule has an IPv4 network.
 fn fits_mapped(network: Network, peer: Peer, rules: &[Rule]) -> bool {
     let (Network::V6(net, bits), Peer::Inet(addr)) = (network, peer) else {
         return false;

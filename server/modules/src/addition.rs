@@ -1,7 +1,7 @@
 //! `add_before_body`, `add_after_body`, `addition_types`: the bodies of subrequests around that of a response.
 //!
-//! Added text makes no difference to the response's modification time, which stays; its ETag becomes a weak one. As in
-//! nginx the arguments are paths: no question mark divides them, and no variable is looked for in them.
+//! Added text keeps the modification time of the response and makes its ETag weak. As in nginx the arguments of the
+//! request are not passed to the subrequests.
 //!
 //! Source: nginx documentation, `ngx_http_addition_module`.
 

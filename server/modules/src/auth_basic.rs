@@ -1,8 +1,9 @@
 //! `auth_basic`, `auth_basic_user_file`: access control by name and password.
 //!
-//! The user file is read at each request, so that a change counts for the next one. A slow hash is compared on another
-//! thread, and takes as long for an unknown name (see [`comparison`]). A success with a slow hash is remembered for a
-//! while (see [`verified`]). `auth_delay` is the core's. Absent: `Proxy-Authorization`, since there are no tunnels.
+//! The user file is read for each request, so a change is effective at once. A slow hash is computed on another thread,
+//! and takes equally long for an unknown name (see [`comparison`]). A successful comparison with a slow hash is cached
+//! for a while (see [`verified`]). `auth_delay` belongs to the core. Absent: `Proxy-Authorization`, since there are no
+//! tunnels.
 //!
 //! Source: nginx documentation, `ngx_http_auth_basic_module`; RFC 7617.
 
@@ -56,7 +57,7 @@ settings! {
     }
 }
 
-/// `auth_basic`, where it is written.
+/// The value of `auth_basic`; `None` inside is "off".
 #[derive(Clone)]
 pub(crate) struct Realm(Option<Value>);
 
@@ -68,7 +69,7 @@ impl FromArgs for Realm {
     }
 }
 
-/// `auth_basic_user_file`, where it is written, and what it is relative to.
+/// The value of `auth_basic_user_file`, and the directory that it is relative to.
 #[derive(Clone)]
 pub(crate) struct UserFile(Option<(Value, Arc<Path>)>);
 
@@ -108,7 +109,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     };
     let path = match paths::computed(x, cx, file, dir) {
         Ok(path) => path,
-        // As a file that is not there.
+        // As for a missing user file, which refuses all clients.
         Err(404) => return Access::Deny(403),
         Err(status) => return Access::Deny(status),
     };
@@ -117,7 +118,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         user: user.clone(),
         password,
     };
-    let verdict = match comparison::ask(x, cx, question) {
+    let verdict = match comparison::answer(x, cx, question) {
         Answer::Verdict(verdict) => verdict,
         Answer::Wait => return Access::Wait,
         Answer::Failed(status) => return Access::Deny(status),
@@ -142,7 +143,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     challenge(x, &realm)
 }
 
-/// Asks for a name and a password.
+/// Adds the challenge for a name and a password.
 fn challenge(x: &mut Exchange, realm: &[u8]) -> Access {
     let value = [b"Basic realm=\"", realm, b"\""].concat();
     let id = FieldId::WwwAuthenticate;

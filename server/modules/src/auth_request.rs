@@ -1,4 +1,4 @@
-//! `auth_request`, `auth_request_set`: a subrequest says whether a request is allowed.
+//! `auth_request`, `auth_request_set`: a subrequest decides whether a request is allowed.
 //!
 //! A status from 200 to 299 allows it, 401 and 403 refuse it, any other is an error. The access phase waits while the
 //! subrequest does. As in nginx the subrequest itself goes through no access phase.
@@ -87,7 +87,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
     };
     debug_http!(x, "auth request handler");
     let mut answer = match x.ask(cx, uri, b"") {
-        // Where there is none, the exchange is at its end.
+        // `None`: the exchange has ended.
         Answer::Wait | Answer::None => return Access::Wait,
         Answer::Head(answer) => answer,
     };
@@ -104,7 +104,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
             let name = b"www-authenticate";
             let sent = answer.reply.fields.named(name).next().is_some();
             let upstream = answer.upstream.as_ref();
-            // Where an error page took the place of a server's answer, its challenge still counts.
+            // If an error page replaced the response of a server, the challenge of that response is still used.
             let of_server = upstream.and_then(|upstream| upstream.head.as_deref());
             let head = match of_server {
                 Some(head) if !sent => head,

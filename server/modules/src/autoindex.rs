@@ -139,7 +139,7 @@ fn content_type(format: Format, callback: &[u8]) -> &'static [u8] {
     }
 }
 
-/// The name of the function that a JSONP request wants called, empty for none.
+/// Returns the callback function of a JSONP request; empty for none.
 fn callback(x: &Exchange, format: Format) -> Result<Vec<u8>, ()> {
     if format != Format::Jsonp {
         return Ok(Vec::new());
@@ -219,8 +219,8 @@ pub(crate) fn not_listed(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     status
 }
 
-/// Bytes that a listing is accounted with, which is made before it can leave: this limits how many of a connection are
-/// in memory at the same time.
+/// Bytes charged for a listing, which is complete before it is sent. This limits how many listings of a connection are
+/// in memory at a time.
 const LISTING_BYTES: u64 = 256 << 10;
-/// Longest name of a function, as in nginx.
+/// Maximum length of the name of a callback function, as in nginx.
 const CALLBACK_MAX_BYTES: usize = 128;

@@ -1,7 +1,7 @@
-//! `modern_browser`, `ancient_browser`: telling old browsers from new ones by their versions.
+//! `modern_browser`, `ancient_browser`: distinguishes old browsers from new ones by version.
 //!
-//! Versions have up to four numbers, the first up to 4000, the others up to 99. Directives of a level stand in for those
-//! of the level around it.
+//! Versions have up to four numbers, the first up to 4000, the others up to 99. Directives of a level replace those of
+//! the enclosing level.
 //!
 //! Source: nginx documentation, `ngx_http_browser_module`.
 
@@ -60,12 +60,12 @@ settings! {
 }
 
 fn inherit(own: &mut BrowserLoc, parent: Option<&BrowserLoc>) {
-    // Browsers that say to be others come first.
+    // Browsers that pretend to be others come first.
     own.modern.sort_by_key(|modern| modern.kind);
     if let Some(first) = own.modern.first()
         && first.kind != BrowserKind::Opera
     {
-        // Opera says to be Internet Explorer; where it is not listed no version of it is modern.
+        // Opera pretends to be Internet Explorer, so without an entry of its own no version of it is modern.
         let opera = Modern {
             kind: BrowserKind::Opera,
             version: u64::MAX,
@@ -112,8 +112,7 @@ impl BrowserKind {
         })
     }
 
-    /// The word that must begin `User-Agent` for this browser, the word that identifies it then, and the text between
-    /// the beginning of that word and the version.
+    /// Returns the prefix of `User-Agent`, the name of the browser in it, and the text from that name to the version.
     fn form(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Opera => ("", "Opera", "Opera "),
@@ -124,7 +123,7 @@ impl BrowserKind {
         }
     }
 
-    /// The text from the version on; `None` if it is another browser.
+    /// Returns the text from the version on; `None` for another browser.
     fn version_in(self, agent: &[u8]) -> Option<&[u8]> {
         let (before, word, to_version) = self.form();
         let rest = agent.get(before.len()..)?;
@@ -191,11 +190,11 @@ fn modern_browser(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
     Ok(())
 }
 
-/// Versions as numbers: a hundred to each number behind a dot.
+/// Weights of the parts of a version: two decimal digits for each part after the first.
 struct Version {
-    /// The numbers that have ended.
+    /// Sum of the complete numbers.
     sum: u64,
-    /// The number being read, and what it counts.
+    /// The number being parsed, and its weight in the version.
     number: u64,
     scale: u64,
 }
@@ -214,7 +213,7 @@ impl Version {
             .then(|| version.value())
     }
 
-    /// Takes a digit or a dot; false for anything else.
+    /// Processes a digit or a dot; false for any other byte.
     fn take(&mut self, byte: u8) -> bool {
         match byte {
             b'0'..=b'9' => {

@@ -1,7 +1,7 @@
 //! `charset`, `source_charset`, `override_charset`, `charset_types`, `charset_map`.
 //!
-//! Names the charset of a response, and where the source has another one changes the body by a table of the
-//! configuration: byte by byte, or between a charset of single bytes and UTF-8.
+//! Adds the charset to responses. If the source has another charset, the body is converted by a configured table: byte
+//! by byte, or between a single-byte charset and UTF-8.
 //!
 //! Source: nginx documentation, `ngx_http_charset_module`.
 
@@ -41,7 +41,7 @@ settings! {
     /// Settings that exist once.
     pub(crate) struct CharsetMain: Main / MAIN_PLAIN {}
     extra {
-        /// Every charset that the configuration names, as first written.
+        /// All charsets of the configuration, as first written.
         names: Vec<Vec<u8>>,
         /// `charset_map`: two charsets by their index, and the table between them.
         tables: Vec<(usize, usize, Arc<Table>)>
@@ -137,15 +137,15 @@ fn choice(b: &mut ConfigBuilder, d: &Directive) -> Result<CharsetName, ConfError
 }
 
 impl CharsetMain {
-    /// The index of a name, which is added if it is new.
+    /// Returns the index of a name, after adding it if it is new.
     fn index(&mut self, name: &[u8]) -> usize {
-        self.known(name).unwrap_or_else(|| {
+        self.index_of(name).unwrap_or_else(|| {
             self.names.push(name.to_vec());
             self.names.len() - 1
         })
     }
 
-    fn known(&self, name: &[u8]) -> Option<usize> {
+    fn index_of(&self, name: &[u8]) -> Option<usize> {
         self.names.iter().position(|n| n.eq_ignore_ascii_case(name))
     }
 
@@ -197,7 +197,7 @@ fn charset_map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Two charsets that a location names need a table between them.
+/// Verifies that there is a table between the two charsets of each location.
 fn check_tables(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let known = |choice: &Option<CharsetName>| {
         if let Some(CharsetName::Known(n)) = choice {
@@ -259,8 +259,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// The charset that the server behind names in `X-Accel-Charset`, if it names one; `None` inside for an unknown
-/// charset.
+/// Returns the charset that the upstream server named in `X-Accel-Charset`; `Some(None)` for an unknown charset.
 fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     let name = &x.upstream.as_ref()?.charset;
     if name.is_empty() || x.reply.content_type.is_empty() {
@@ -278,7 +277,7 @@ fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     Some(known.cloned())
 }
 
-/// Brings the body of a subrequest into the charset of the response that it becomes part of.
+/// Converts the body of a subrequest to the charset of the enclosing response.
 fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetLoc) {
     let to = x.subrequests.charset().to_vec();
     let from = if x.reply.charset.is_empty() {
@@ -291,7 +290,7 @@ fn adapt(x: &mut Exchange, cx: &mut Ctx<'_>, main: &CharsetMain, conf: &CharsetL
     }
 }
 
-/// The charset that a response about to be sent will name, for the producer of its body.
+/// Returns the charset that the response will have, for the producer of its body.
 pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.route.http);
     let conf: &CharsetLoc = x.loc(&http);
@@ -303,7 +302,7 @@ pub(crate) fn upcoming(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     named.unwrap_or_else(|| x.reply.charset.clone())
 }
 
-/// Whether the response is one that gets a charset.
+/// Whether a charset may be added to the response.
 fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
     if x.reply.content_type.is_empty() {
         return false;
@@ -315,7 +314,7 @@ fn applies(x: &Exchange, conf: &CharsetLoc) -> bool {
     }
 }
 
-/// The name of a charset; `None` for none.
+/// Returns the name of a charset, if there is one.
 fn resolve(
     choice: Option<&CharsetName>,
     main: &CharsetMain,
@@ -337,7 +336,7 @@ fn name_charset(x: &mut Exchange, name: &[u8]) {
     }
 }
 
-/// Changes the body, if there is a table for it.
+/// Adds the converting body stage, if there is a table.
 fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
     if x.reply
         .fields
@@ -347,8 +346,8 @@ fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
         return;
     }
     let table = main
-        .known(from)
-        .zip(main.known(to))
+        .index_of(from)
+        .zip(main.index_of(to))
         .and_then(|(from, to)| main.table(from, to));
     let Some((table, direction)) = table else {
         return x.log(Level::Error, format_args!("{}", no_table(from, to)));
@@ -361,7 +360,7 @@ fn change(x: &mut Exchange, main: &CharsetMain, from: &[u8], to: &[u8]) {
     x.body.stages.push(Box::new(Recode::new(table, direction)));
 }
 
-/// The types that get a charset where nothing is said.
+/// Default of `charset_types`.
 const DEFAULT_TYPES: &[&str] = &[
     "text/html",
     "text/xml",

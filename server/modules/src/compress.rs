@@ -1,11 +1,11 @@
-//! `gzip`, `brotli`, `zstd` and their companions: responses compressed on their way out.
+//! `gzip`, `brotli`, `zstd` and their companions: compresses responses.
 //!
-//! One header stage decides for all codings: which are on for this response, which of them the client likes best. A
-//! body that is at hand is compressed there and keeps a length; a stream gets a body stage. Compressed forms of files
-//! are kept (`compress_cache`). Files that are compressed already are in `precompressed`, the way back in `gunzip`.
+//! One header stage selects the coding: the one that the client prefers among those enabled for the response. A
+//! complete body is compressed at once and keeps a length; a stream gets a body stage. Compressed forms of files are
+//! cached (`compress_cache`). Files compressed in advance are in `precompressed`, decompression is in `gunzip`.
 //!
-//! Where a page shows secrets beside text that an attacker can choose, the length of its compressed form reveals them
-//! (BREACH): such pages are better left as they are. docs/operations.md says more.
+//! If a page contains secrets beside text chosen by an attacker, the length of its compressed form reveals them
+//! (BREACH). Do not compress such pages; see docs/operations.md.
 //!
 //! Source: nginx documentation, `ngx_http_gzip_module`; RFC 9110, sections 8.4 and 12.5.3.
 
@@ -70,7 +70,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
         return Ok(());
     }
     if x.reply.status == 304 {
-        // What it would have been compressed by is not known any more; a cache may be told once too often.
+        // The coding it would have had is unknown by now; an unneeded `Vary` does no harm.
         if *conf.vary {
             vary::add(&mut x.reply.fields);
         }
@@ -98,7 +98,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// The codings that the configuration has for this response, in its order.
+/// Returns the codings enabled for this response, in the configured order.
 fn offered(x: &Exchange, conf: &CompressLoc) -> [Option<Coding>; coding::CODINGS] {
     let meant = |coding: Coding| {
         let long = || {
@@ -139,7 +139,7 @@ fn compress(
     });
     let made = at_hand.and_then(|length| whole_form(x, cx, params, length, keep.as_ref()));
     if made.is_none() && fit::stream(params, length).is_none() {
-        // Clients that read slowly hold all of the thread's memory for encoders.
+        // All memory for encoders is in use, for example by slow clients.
         return;
     }
     announce(x, coding);
@@ -162,7 +162,7 @@ fn compress(
     }
 }
 
-/// Memory that compressing a body in one step takes for as long as that lasts, in lengths of the body.
+/// Memory for compressing a body in one step, in multiples of its length.
 const ONE_STEP_COST: u64 = 4;
 
 /// Sets the fields of the response head for a coding.
@@ -176,8 +176,8 @@ fn announce(x: &mut Exchange, coding: Coding) {
     vary::recoded(&mut x.reply);
 }
 
-/// The compressed form of a body of `length` bytes that is at hand: that which was kept, or a new one. `None` if it is
-/// better made as a stream.
+/// Returns the compressed form of a complete body of `length` bytes: the cached one, or a new one. `None` if the body
+/// is too long for one step, or memory is scarce.
 fn whole_form(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,

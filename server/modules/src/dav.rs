@@ -1,10 +1,10 @@
 //! `dav_methods`: PUT, DELETE, MKCOL, COPY and MOVE of files and directories (WebDAV's, without its properties and locks).
 //!
-//! A file that is put is collected in a temporary file and renamed onto its target; where that lies on another file
-//! system, it is copied beside the target first. So a reader of the target gets the old file or the new one, and an
-//! aborted upload leaves nothing.
+//! An uploaded file is written to a temporary file, then renamed to its target. If the target is on another file
+//! system, it is copied next to the target first. So readers of the target get the old file or the new one, and an
+//! aborted upload leaves no trace.
 //!
-//! Absent: 207 Multi-Status: where part of a tree cannot be changed, the status is that of the first failure.
+//! Absent: 207 Multi-Status. If a part of a tree cannot be changed, the status is that of the first failure.
 //!
 //! Source: nginx documentation, `ngx_http_dav_module`; RFC 4918 sections 9.3, 9.6 to 9.9.
 
@@ -69,7 +69,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Status(done.unwrap_or_else(|status| status))
 }
 
-/// A status; as an error where the request is refused.
+/// The status of a response; `Err` if the request is refused.
 type Answer = Result<u16, u16>;
 
 fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
@@ -84,7 +84,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     })?;
     let depth = depth(x);
     if !meta.is_dir {
-        // A file whose name ends with a slash was no directory above.
+        // The path has no final slash here: with one, a file failed above with ENOTDIR.
         return match depth.unwrap_or(Some(Depth::Zero)) {
             Some(Depth::Zero | Depth::Infinity) => {
                 remove(x, cx, &path, &meta)?;
@@ -148,7 +148,7 @@ fn make_collection(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer 
     Ok(201)
 }
 
-/// The methods that have no use for a body refuse one.
+/// Refuses a body for methods without one.
 fn refuse_body(x: &Exchange, text: &str) -> Result<(), u16> {
     match x.head.body {
         BodyLength::None | BodyLength::Length(0) => Ok(()),
@@ -179,7 +179,7 @@ fn of_errno(errno: i32) -> FileError {
     FileError { errno, call: "" }
 }
 
-/// How deep a method goes.
+/// The value of `Depth`: how many levels of a tree a method applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Depth {
     Zero,
@@ -187,7 +187,7 @@ enum Depth {
     Infinity,
 }
 
-/// The field `Depth`: an error where there is none, nothing where it has no meaning.
+/// Parses the field `Depth`: `Err` if it is absent, `None` if its value is unknown.
 fn depth(x: &Exchange) -> Result<Option<Depth>, ()> {
     let value = x.head.field(FieldId::Depth).ok_or(())?;
     let depth = match value {
@@ -206,7 +206,7 @@ fn depth(x: &Exchange) -> Result<Option<Depth>, ()> {
     Ok(depth)
 }
 
-/// The location of what was made is the URI it was made under.
+/// Sets `Location` to the URI of the created file or directory.
 fn set_location(x: &mut Exchange) {
     let mut location = Vec::with_capacity(x.target.uri.len());
     escape(&x.target.uri, Escape::Uri, &mut location);

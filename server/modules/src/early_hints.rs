@@ -1,10 +1,10 @@
-//! `early_hints`, `early_hints_link`: a 103 ahead of the response, with what the client may fetch meanwhile.
+//! `early_hints`, `early_hints_link`: a 103 response with resources that the client may fetch early.
 //!
-//! Hints are decided once for a request, as soon as its location is known and before anything can hold it back. They leave
-//! before the first wait, but not before access has been decided, or in one write with the response. A request that is
-//! refused by an access handler, or without a wait, gets none.
+//! Hints are computed once per request, when its location is known. They are sent before the first wait, but not before
+//! access has been granted, or in one write with the response. A request gets none if an access handler refuses it, or
+//! if it is refused without a wait.
 //!
-//! The 103 of a server behind this one is passed on under the same conditions ([`are_wanted`]).
+//! The 103 of an upstream server is forwarded under the same conditions ([`are_wanted`]).
 //!
 //! Source: nginx documentation, directive `early_hints`; RFC 8297. `early_hints_link` is not nginx's.
 
@@ -67,7 +67,7 @@ conf::directives! {
     };
 }
 
-/// Links that no conditions anywhere let out are a mistake.
+/// Warns of links without any conditions: they would never be sent.
 fn warn_of_missing_conditions(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut warning = None;
     for conf in b.location_confs_mut::<EarlyLoc>() {

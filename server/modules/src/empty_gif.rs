@@ -39,7 +39,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Sent
 }
 
-/// When the image last changed, as nginx says it: seconds since 1970.
+/// Last modification of the image, as in nginx, seconds since 1970.
 const MODIFIED_S: i64 = 23_349_600;
 
 /// Header, screen of one pixel, palette of black and white, control extension (white is transparent), image, trailer.

@@ -1,10 +1,10 @@
 //! `experiment_beacon`: serves the script that measures page views, and receives its beacons.
 //!
-//! GET returns a constant script. POST takes a beacon, which must come from a page of the same origin, within the rates, of a
-//! user whose assignment the server computes itself. Each experiment of the user gets one `Visit` in the queue for the store
-//! process. All other beacons are refused and counted by reason. Servers of static files announce the length of each body
-//! (`server_http::resource_timing`), so that the script can recognise truncated files. Absent: assignment, which is the experiment's, and the
-//! format, which is the engine's.
+//! GET returns a constant script. POST accepts a beacon. It must come from a page of the same origin, within the rates,
+//! and from a user with an assignment that the server recomputes. Each experiment of the user gets one `Visit` in the
+//! queue for the store process. All other beacons are refused and counted by reason. Servers of static files announce
+//! the length of each body (`server_http::resource_timing`), so that the script can recognise truncated files. Absent:
+//! assignment, which is the experiment's, and the format, which is the engine's.
 //!
 //! Source: docs/beacon.md. nginx has no such directive.
 
@@ -163,8 +163,8 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Removes `Timing-Allow-Origin` from servers of pages, unless they are hosts of arms. Scripts of the same origin need no field, and
-/// other sites could measure the visitor's responses by it.
+/// Removes `Timing-Allow-Origin` from servers of pages, unless they are hosts of arms. Scripts of the same origin do
+/// not need the field, and other sites could use it to measure the visitor's responses.
 fn hide_times_of_pages(b: &mut ConfigBuilder) {
     let arms = b.experiments.iter().flat_map(|it| &it.arms);
     let hosts: Vec<usize> = arms

@@ -8,7 +8,7 @@ use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::Content;
 use server_http::{paths, reply};
 
-/// Opens the file that the URI names, for a handler of GET and HEAD that has no say about what is no file.
+/// Opens the file of the URI for a handler of GET and HEAD. Directories and special files are left to other handlers.
 ///
 /// # Errors
 /// The result of the handler instead of a response.
@@ -26,19 +26,19 @@ pub(crate) fn open(
     let policy = paths::policy(x, cx, &path);
     let opened = cx.files.open_descriptor(&path, &policy);
     let opened = opened.map_err(|error| Content::Status(paths::open_failed(x, &path, error)))?;
-    found(x);
+    record_opened(x);
     let file = opened.file.clone().filter(|_| opened.meta.is_file);
     let file = file.ok_or(Content::Declined)?;
     Ok((path, opened, file))
 }
 
-/// Notes that the file of the URI was opened, so that the root exists. A file of an error page proves nothing.
-pub(crate) fn found(x: &mut Exchange) {
+/// Records that a file of the root was opened, so that the root need not be checked. The file of an error page proves
+/// nothing.
+pub(crate) fn record_opened(x: &mut Exchange) {
     x.progress.root_tested = !x.route.error_page;
 }
 
-/// Sets the fields of the response head for `len` bytes of a file: its time, its ETag, its type, and that ranges are
-/// served.
+/// Sets the fields of the response head for `len` bytes of a file: time, ETag, type, and support of ranges.
 pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     x.progress.action = Action::SendingResponse;
     x.reply.status = 200;
@@ -51,7 +51,7 @@ pub(crate) fn describe(x: &mut Exchange, file: &Opened, len: u64) {
     reply::set_content_type(x);
 }
 
-/// The content of a file that is not empty: small ones are held in memory and leave in the same write as the head.
+/// Returns the content of a file, if it is not empty. Small files are in memory and sent in one write with the head.
 pub(crate) fn chunk(cx: &mut Ctx<'_>, opened: &Opened) -> Option<Chunk> {
     let len = opened.meta.size;
     if len == 0 {

@@ -1,8 +1,9 @@
-//! `first_byte_sampling`: draws the responses of which the kernel is asked when their first byte left and when it was
+//! `first_byte_sampling`: selects responses for which the kernel reports when their first byte left and when it was
 //! acknowledged.
 //!
-//! The module draws; the driver asks, and emits the kernel's times as events; the module keeps them for its variables and
-//! counts them. docs/metrics.md defines the figures. Absent: UNIX-domain sockets, which have no such times.
+//! The module selects, the driver queries the kernel and emits its times as events. The module stores them for its
+//! variables and counts them. docs/metrics.md defines the figures. Absent: UNIX-domain sockets, which have no such
+//! times.
 //!
 //! Source: Linux, Documentation/networking/timestamping.rst.
 
@@ -81,14 +82,14 @@ const VARIABLES: &[Variable] = variables! {
         };
 };
 
-/// The driver asks the kernel where any location samples; a log waits where a variable of this module is used.
+/// Subscribes to the kernel's times if any location samples. Logs wait for them if a variable of this module is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     let shares = b.location_confs_mut::<SamplingLoc>();
     let share = shares.map(|loc| loc.share.0).max().unwrap_or(0);
     Wants::samples(share, is_used)
 }
 
-/// Draws from those for which the driver has read the clock.
+/// Selects among responses with a time from the driver.
 fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     x.sampled = Sampled::default();
     if x.is_probed() {
@@ -100,7 +101,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Counts a sampled response, and keeps the kernel's times of it. The exchange may have ended.
+/// Counts a sampled response and stores the kernel's times. The exchange may have ended already.
 fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
     let (us, mut ended) = (event.since_head_us(), Sampled::default());
     let sampled = x.map_or(&mut ended, |x| &mut x.sampled);
@@ -129,7 +130,7 @@ fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
     }
 }
 
-/// Exchanges are used again, and are begun without a look at this.
+/// Resets the times, since exchanges are reused and not reset at their start.
 fn forget(x: &mut Exchange, _: &mut Ctx<'_>) {
     x.sampled = Sampled::default();
 }

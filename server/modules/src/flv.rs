@@ -1,6 +1,6 @@
-//! `flv`: files of Flash Video from any byte on, as old players ask for them (`?start=`).
+//! `flv`: sends Flash Video files from a byte offset on (`?start=`).
 //!
-//! A response from the middle begins with a header of its own. Whether the byte begins a tag is the player's concern.
+//! A response with an offset above 0 begins with a header. Whether the offset is the start of a tag is not checked.
 //!
 //! Source: nginx documentation, `ngx_http_flv_module`; Adobe Flash Video File Format Specification, annex E.2.
 
@@ -38,7 +38,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Err(content) => return content,
     };
     let size = opened.meta.size;
-    // As in nginx what is no number, or lies beyond the end, counts for nothing.
+    // As in nginx: ignored if it is no number or behind the end of the file.
     let start = find_arg(&x.target.args, b"start").and_then(conf::parse_number);
     let start = start.filter(|start| *start < size).unwrap_or(0);
     let len = size - start;
@@ -57,5 +57,5 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Sent
 }
 
-/// Signature, version 1, audio and video, a header of 9 bytes, no tag before the first.
+/// Signature, version 1, audio and video, header size 9, size 0 of the previous tag.
 const HEADER: &[u8] = b"FLV\x01\x05\0\0\0\x09\0\0\0\0";

@@ -1,9 +1,8 @@
-//! `freeze_manifest`: files of a tree made by `firstbyte freeze`, which never change under their names.
+//! `freeze_manifest`: serves a tree made by `firstbyte freeze`, in which a file name never changes its content.
 //!
-//! A name with a hash that the manifest knows is served with a `Cache-Control` that lets caches keep it for good; one
-//! with a hash that it does not know is answered with 404 before anything is looked for on the disk. All other names are
-//! served as they are without the directive. The hash alone is compared, so it does not matter by which root or alias the
-//! tree is reached. Absent: looking at a changed manifest before the next reload.
+//! A name with a hash in the manifest is served with a `Cache-Control` for permanent caching. An unknown hash is 404,
+//! without a look at the disk. Other names are unaffected. Only the hash is compared, so any root or alias of the tree
+//! works. Absent: rereading a changed manifest before a reload.
 //!
 //! Source: of our own; docs/freeze.md. RFC 8246 for `immutable`.
 
@@ -53,7 +52,7 @@ settings! {
     /// Settings of the whole configuration.
     pub(crate) struct FreezeMain: Main / MAIN_PLAIN {}
     extra {
-        /// Manifests that were read, so that one that serves several locations is in memory once.
+        /// Cache of manifests, so that several locations share one.
         read: Vec<(PathBuf, Arc<Names>)>,
     }
     merge forget;
@@ -101,7 +100,7 @@ fn freeze_manifest(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError
 pub(crate) struct Names {
     /// The hashes of names, in order.
     hashes: Vec<u64>,
-    /// Names that seem to have a hash and were not made by freezing.
+    /// Names that look like they have a hash, but are original names.
     plain: HashSet<Vec<u8>>,
 }
 
@@ -110,9 +109,9 @@ pub(crate) struct Names {
 enum NameState {
     /// It has a hash of the manifest.
     Hashed,
-    /// It has a hash that is none of the manifest's.
+    /// It has a hash that is not in the manifest.
     Stale,
-    /// It has none, or is one that was not renamed.
+    /// It has no hash, or is an original name that looks like it has one.
     Plain,
 }
 
@@ -151,7 +150,7 @@ fn last_part(path: &[u8]) -> &[u8] {
     path.rsplit(|b| *b == b'/').next().unwrap_or(path)
 }
 
-/// Before `try_files`, and before passwords are asked for: which hashes there are is in the pages.
+/// Runs before `try_files`, and before authentication: the hashes are public in the pages.
 fn refuse(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     let stale = x
         .route
@@ -179,5 +178,5 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// A year, which is what caches take for ever.
+/// One year, which caches treat as permanent.
 const IMMUTABLE: &[u8] = b"public, max-age=31536000, immutable";

@@ -1,9 +1,8 @@
-//! `geo`: a variable whose value depends on the address of the client, or on one that a variable holds.
+//! `geo`: a variable with a value by the address of the client, or by an address in another variable.
 //!
-//! A block is read into a [`Draft`], by networks or by ranges, and becomes two sorted lists of spans: the longest
-//! prefix that fits is found by one binary search. A text that is no address, and an address that has no place in a
-//! list (a UNIX-domain socket, IPv6 among ranges), counts as 255.255.255.255. Binary bases (`.bin`) are neither read
-//! nor written.
+//! A block is parsed into a [`Draft`] of networks or ranges, then into two sorted lists of spans. One binary search
+//! finds the longest prefix. Text that is no address counts as 255.255.255.255, as does an address of a kind without a
+//! list (UNIX-domain, or IPv6 with ranges). Binary bases (`.bin`) are neither read nor written.
 //!
 //! Source: nginx documentation, `ngx_http_geo_module`.
 
@@ -49,7 +48,7 @@ struct Geo {
     volatile: bool,
     values: StringPool,
     v4: Spans<u32>,
-    /// `None` among ranges, which are of IPv4 alone.
+    /// `None` with `ranges`, which are IPv4 only.
     v6: Option<Spans<u128>>,
 }
 
@@ -74,18 +73,18 @@ fn geo(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// A block while it is read.
+/// The contents of a block while it is parsed.
 #[derive(Default)]
 struct Draft {
     proxies: Vec<Network>,
     recursive: bool,
     volatile: bool,
-    /// The first is the empty one, which addresses have that no line is about.
+    /// The first value is empty: it is that of addresses without an entry.
     values: Interner,
     entries: Entries,
 }
 
-/// The sort of the lines; the first line decides.
+/// The kind of entries; the first line decides.
 #[derive(Default)]
 enum Entries {
     #[default]
@@ -130,13 +129,13 @@ impl Draft {
         Ok(())
     }
 
-    /// Where a value stands; equal ones are kept once.
+    /// Returns the position of a value; equal values are stored once.
     fn value(&mut self, line: &Directive, text: &[u8]) -> Result<u32, ConfError> {
         let value = u32::try_from(self.values.add(text));
         value.map_err(|_| ConfError::at(line, "the values of \"geo\" exceed 4 GiB"))
     }
 
-    fn shown(&self, value: u32) -> String {
+    fn display(&self, value: u32) -> String {
         String::from_utf8_lossy(self.values.pool().at(value as usize)).into_owned()
     }
 
@@ -149,7 +148,7 @@ impl Draft {
         let value = self.value(line, &word.text)?;
         if let Entries::Ranges(_, default) = &mut self.entries {
             if let Some(old) = default.replace(value) {
-                let (new, old) = (word.as_str(), self.shown(old));
+                let (new, old) = (word.as_str(), self.display(old));
                 let text =
                     format!("duplicate default geo range value: \"{new}\", old value: \"{old}\"");
                 b.warn(ConfError::at(line, text));
@@ -180,7 +179,7 @@ impl Draft {
             ConfError::at(line, format!("range \"{net}\" overlaps \"{s}-{e}\""))
         })?;
         for old in replaced {
-            let (new, old) = (word.as_str(), self.shown(old));
+            let (new, old) = (word.as_str(), self.display(old));
             let text = format!("duplicate range \"{net}\", value: \"{new}\", old value: \"{old}\"");
             b.warn(ConfError::at(line, text));
         }
@@ -203,7 +202,7 @@ impl Draft {
             Network::Unix => None,
         };
         if let Some(old) = old {
-            let (net, new, old) = (line.name.as_str(), self.shown(value), self.shown(old));
+            let (net, new, old) = (line.name.as_str(), self.display(value), self.display(old));
             let text =
                 format!("duplicate network \"{net}\", value: \"{new}\", old value: \"{old}\"");
             b.warn(ConfError::at(line, text));
@@ -263,7 +262,7 @@ impl Draft {
 }
 
 impl Geo {
-    /// The address to look up, where there is one.
+    /// Returns the address to look up, if there is one.
     fn address(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<IpAddr> {
         let peer = match &self.source {
             None => x.client.peer,

@@ -1,8 +1,8 @@
-//! `geoip_country`, `geoip_city`, `geoip_org`: variables about the place and the owner of the client's address.
+//! `geoip_country`, `geoip_city`, `geoip_org`: variables for place and owner of the client's address.
 //!
-//! Databases are MaxMind's older ones, MaxMind DB files and, for countries, lists of ranges; the content of a file
-//! determines its format. They are read when the configuration is, and looked up when a variable is used. Absent:
-//! reading a changed file before the next reload, which `geoip2` has.
+//! Databases are legacy MaxMind files, MaxMind DB files and, for countries, lists of ranges; the content determines the
+//! format. They are read with the configuration; lookups happen when a variable is used. Absent: reloading a changed
+//! file without a reload, which `geoip2` has.
 //!
 //! Source: nginx documentation, `ngx_http_geoip_module`.
 
@@ -53,7 +53,7 @@ settings! {
         city: Option<Source>,
         /// `geoip_org`.
         org: Option<Source>,
-        /// Files that were read, so that one that serves two directives is in memory once.
+        /// Cache of files, so that two directives share one database.
         read: Vec<(Vec<u8>, Arc<Database>)>,
     }
     merge forget;
@@ -62,9 +62,9 @@ settings! {
 /// The database of a directive with its parameters.
 pub(crate) struct Source {
     database: Arc<Database>,
-    /// A second list, with ranges of the other family.
+    /// A second list, for the other address family.
     other: Option<Arc<Database>>,
-    /// Whether texts of older databases are given in UTF-8.
+    /// Whether texts of legacy databases are converted to UTF-8.
     utf8: bool,
 }
 

@@ -1,8 +1,7 @@
 //! `geoip2`: variables from any value of a MaxMind DB file.
 //!
-//! A block names a file and, line by line, variables with the path of their value in what the file has about an
-//! address. With `auto_reload` the worker looks at the file now and then and takes it anew when it has changed; that
-//! is done with the rights of the worker and on no thread that serves.
+//! A block names a file and the paths of values in its records, each with a variable. With `auto_reload` the worker
+//! checks the file periodically and reloads it after a change, with the rights of the worker, on a background thread.
 //!
 //! Source: documentation of the third-party module ngx_http_geoip2_module.
 
@@ -110,7 +109,7 @@ struct BlockVariable {
     found: ValueSource,
 }
 
-/// Where a value is.
+/// The source of a value.
 enum ValueSource {
     Metadata(Metadata),
     Data {
@@ -190,7 +189,7 @@ fn metadata(line: &Directive) -> Result<Metadata, ConfError> {
 fn data(b: &mut ConfigBuilder, line: &Directive) -> Result<ValueSource, ConfError> {
     let name = line.name.as_str();
     let (mut default, mut source) = (None, None);
-    // Parameters end with the first word that has no sign of equality.
+    // Parameters end at the first word without `=`.
     let parameters = line
         .args
         .iter()

@@ -1,8 +1,8 @@
 //! `geoip_database`: the databases by which visitors are counted by country, subdivision and network operator.
 //!
-//! The directive has no variables of its own; `geoip` and `geoip2` have these. Files are read with the configuration, so that a
-//! wrong one is an error there. The store process reads them again at its start, at each reload. Absent: their contents in the
-//! worker.
+//! The directive defines no variables; `geoip` and `geoip2` do. Files are read with the configuration, so that a broken
+//! one is an error there. The store process reads them again at its start and at each reload. Absent: their contents in
+//! the worker.
 //!
 //! Source: of our own; docs/map.md.
 
@@ -54,7 +54,7 @@ conf::directives! {
         }
         let databases = b.conf_mut::<DatabaseMain>().databases.clone();
         let places = Places::of_databases(databases);
-        // Each was tried alone, so this error has no word of its own.
+        // Each file was opened alone before, so this error belongs to the whole directive.
         places.map_err(|error| ConfError::at(d, error.to_string()))?;
         let unused = || ConfError::directive(d, "has no effect without \"rtt_map on\"");
         b.conf_mut::<DatabaseMain>().unused.get_or_insert_with(unused);
@@ -62,7 +62,7 @@ conf::directives! {
     };
 }
 
-/// Reads one file. A relative path is below the prefix, as in all directives but those of `geoip`.
+/// Reads one file. A relative path is relative to the prefix, unlike in the directives of `geoip`.
 fn add(b: &mut ConfigBuilder, d: &Directive, word: &Word) -> Result<(), ConfError> {
     let full = b.full_path(&word.text);
     let shown = String::from_utf8_lossy(&full).into_owned();
@@ -83,7 +83,7 @@ fn add(b: &mut ConfigBuilder, d: &Directive, word: &Word) -> Result<(), ConfErro
     Ok(())
 }
 
-/// Takes the files of all directives by their full names, in order of precedence.
+/// Removes and returns the paths of all files, in order of precedence.
 pub(crate) fn take_files(b: &mut ConfigBuilder) -> Vec<PathBuf> {
     std::mem::take(&mut b.conf_mut::<DatabaseMain>().files)
 }

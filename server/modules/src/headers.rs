@@ -1,6 +1,6 @@
 //! `add_header`, `add_trailer`, `expires`.
 //!
-//! `add_header` and `add_trailer` of a level replace those of the level around it, as in nginx.
+//! `add_header` and `add_trailer` of a level replace those of the enclosing level, as in nginx.
 //!
 //! Source: nginx documentation, `ngx_http_headers_module`.
 
@@ -35,7 +35,7 @@ server_base::keyword! {
     pub enum Inherit {
         /// Never.
         Off = "off",
-        /// Where a level has none of its own.
+        /// If a level has no directives of its own.
         On = "on",
         /// After a level's own.
         Merge = "merge",
@@ -89,7 +89,7 @@ pub(crate) struct Added {
 pub(crate) enum Expires {
     /// A fixed rule.
     Rule(Rule),
-    /// A rule named by variables, from the modification time or not.
+    /// A rule in variables; the flag is set if it is relative to the modification time.
     Computed(Value, bool),
 }
 
@@ -189,7 +189,7 @@ fn parse_rule(text: &[u8], modified: bool) -> Result<Rule, &'static str> {
     match (daily, modified) {
         (true, _) if seconds > 86_400 => Err("daily time value must be less than 24 hours"),
         (true, _) => Ok(Rule::Daily(seconds)),
-        // Without a distance the modification time does not count either.
+        // An offset of 0 is from now, also with `modified`.
         (false, true) if seconds != 0 => Ok(Rule::Modified(seconds)),
         (false, _) => Ok(Rule::Access(seconds)),
     }
@@ -222,7 +222,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Adds a field; a few replace what is there, and nothing is added for an empty value.
+/// Adds a field. Some names replace the existing field; an empty value adds nothing.
 fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
     match FieldId::of(name) {
         FieldId::LastModified => {

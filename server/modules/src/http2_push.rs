@@ -1,7 +1,7 @@
-//! `http2_push`, `http2_push_preload`: related resources are sent before the client asks for them.
+//! `http2_push`, `http2_push_preload`: pushes related resources before the client requests them.
 //!
-//! The pushes are decided with the response head; whether the client still accepts pushes, and how many at a time, is
-//! known to the protocol. `http2_max_concurrent_pushes` is the core's.
+//! The pushes are selected with the response head. The protocol knows whether the client still accepts pushes, and how
+//! many at a time. `http2_max_concurrent_pushes` belongs to the core.
 //!
 //! Absent: pushes of other origins, and of anything but GET.
 //!
@@ -109,7 +109,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Whether it is the path of something on this server.
+/// Whether a link target is a path on this server.
 fn is_path(x: &Exchange, target: &[u8]) -> bool {
     let is_path = target.starts_with(b"/");
     if !is_path {

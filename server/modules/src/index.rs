@@ -115,7 +115,7 @@ fn go(x: &mut Exchange, cx: &mut Ctx<'_>, nth: usize, uri: &[u8]) -> Content {
     Content::Restart
 }
 
-/// Whether the directory of the URI has something of this name.
+/// Whether the directory of the URI has a file with this name.
 fn look(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -144,7 +144,7 @@ fn look(
     Err(500)
 }
 
-/// A directory that does not exist answers 404, not 403; `index` is the path in it that was missing.
+/// Returns 404 instead of 403 for a missing directory; `index` is the path that was not found.
 fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(), u16> {
     let path = paths::map_uri(x, cx)?;
     let policy = paths::policy(x, cx, &path);
@@ -158,7 +158,7 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
         Err(error) => error,
     };
     match error.errno {
-        // The directory may be searched, or the index file would have failed with this.
+        // The directory is searchable: otherwise the index file would have failed with EACCES.
         EACCES => Ok(()),
         ELOOP | EMLINK => Err(403),
         ENOENT => Err(refused(x, index, error)),

@@ -58,7 +58,7 @@ settings! {
     /// Settings of a location.
     pub(crate) struct DashboardLoc: Location / PLAIN_LOC {}
     extra {
-        /// The name of the location, which is cut off paths.
+        /// The name of the location, which is removed from paths.
         prefix: Option<Arc<[u8]>> = inherited,
     }
 }
@@ -159,7 +159,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// Answers in the place of the store process.
+/// Sends a page if the store process is unavailable.
 fn unavailable(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
     let reason = match status {
         500 => "The server has no free connection to the store process (worker_connections).",
@@ -200,7 +200,7 @@ impl Gateway for StoreProcess {
     ) -> Result<RequestSpec, u16> {
         let http = Rc::clone(&x.route.http);
         let prefix = x.loc::<DashboardLoc>(&http).prefix.as_deref();
-        // A rewrite may have led here with another path.
+        // A rewrite may have set another path.
         let Some(path) = prefix.and_then(|prefix| x.target.uri.strip_prefix(prefix)) else {
             x.log(
                 Level::Error,
@@ -253,7 +253,7 @@ impl Gateway for StoreProcess {
     }
 }
 
-/// How requests are passed on. Nothing is read ahead of the client, so that events arrive at once.
+/// Settings of the upstream connection. Nothing is buffered, so that events arrive at once.
 static CONF: LazyLock<UpstreamConf> = LazyLock::new(|| UpstreamConf {
     timeouts: Timeouts {
         connect_ms: CONNECT_TIMEOUT_MS,
@@ -271,7 +271,7 @@ static CONF: LazyLock<UpstreamConf> = LazyLock::new(|| UpstreamConf {
     ..UpstreamConf::default()
 });
 
-/// Fields of requests that are passed on.
+/// Names of request fields that are forwarded.
 const PASSED: [&[u8]; 5] = [
     b"accept",
     b"accept-language",
@@ -285,9 +285,9 @@ const PAGE: &str = "<!doctype html>\n<html lang=\"en\"><title>Dashboard unavaila
 
 /// Maximum size of the head of a response, bytes.
 const HEAD_BYTES: usize = 16 << 10;
-/// Time until the store process accepts a connection, and until it takes a request.
+/// Time limit for the store process to accept a connection, and to read a request.
 const CONNECT_TIMEOUT_MS: u64 = 5_000;
 /// See [`CONNECT_TIMEOUT_MS`].
 const SEND_TIMEOUT_MS: u64 = 5_000;
-/// Time of the store process without a byte of its response. Event streams have a comment more often.
+/// Time limit between two reads of a response. Event streams send a comment more often.
 const READ_TIMEOUT_MS: u64 = 60_000;

@@ -1,7 +1,7 @@
 //! The HTTP modules of firstbyte: rows of directives, variables, handlers and stages, one file each.
 //!
-//! To add a module: write its file, add a `mod` line and a line in [`MODULES`]. The order of the list is meaning: it is
-//! the order in which handlers of one phase run and header stages are applied, the same as nginx's.
+//! To add a module: write its file, add a `mod` line and a line in [`MODULES`]. The order of the list is significant:
+//! handlers of one phase and header stages run in this order, which is nginx's.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -164,7 +164,7 @@ pub fn without() -> Vec<String> {
         .collect()
 }
 
-/// Modules that nginx builds only on request, behind `ssl` and protocols.
+/// Optional modules of nginx, apart from `ssl` and protocols.
 const NGINX_OPTIONAL: &[&str] = &[
     "realip",
     "addition",

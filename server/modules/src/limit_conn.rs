@@ -1,7 +1,7 @@
 //! `limit_conn`: limits the number of concurrent requests of each key.
 //!
-//! A connection counts while it has a request in progress whose head has been read; the count is given back when the
-//! exchange ends. A request is counted once, whatever internal redirects it goes through.
+//! A connection is counted while a request is in progress, from the end of its head on. The count is released with the
+//! exchange. Internal redirects do not count again.
 //!
 //! Source: nginx documentation, `ngx_http_limit_conn_module`.
 
@@ -66,7 +66,7 @@ settings! {
     }
 }
 
-/// One `limit_conn_zone`: how many connections of a key there are.
+/// One `limit_conn_zone`, with the number of connections of each key.
 type ConnZone = LimitZone<u64>;
 
 /// One `limit_conn`.
@@ -154,13 +154,13 @@ enum Refused {
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitConnLoc = x.loc(&http);
-    // It has been counted before an internal redirect, as in nginx.
+    // Counted already, before an internal redirect, as in nginx.
     if conf.limits.is_empty() || x.extensions.get::<ConnOutcome>().is_some() {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
     for limit in &conf.limits {
-        // A zone that is used is declared: the end of the block has seen to it.
+        // The end of the block `http` has checked that used zones are declared.
         let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
             continue;
         };
@@ -169,7 +169,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
         x.extensions.set(ConnOutcome(Outcome::Passed));
-        match hold(zone, key, limit.most) {
+        match acquire(zone, key, limit.most) {
             Ok(held) => x.extensions.push(DropGuard::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
         }
@@ -178,7 +178,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 }
 
 /// Counts one more connection of a key.
-fn hold(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<CountedConnection, Refused> {
+fn acquire(zone: &ConnZone, key: Vec<u8>, most: u64) -> Result<CountedConnection, Refused> {
     let mut shard = zone.entries.lock(&key);
     match shard.get_mut(&key) {
         Some(count) if *count >= most => return Err(Refused::Over),

@@ -1,8 +1,7 @@
 //! `limit_req`: limits the rate of requests of each key; requests above it are delayed or refused.
 //!
-//! A leaky bucket for each key in thousandths of a request and milliseconds, with nginx's arithmetic. Buckets live in a
-//! zone that all threads share, so their time is the wall clock's, which all threads see alike. A request is counted
-//! once, whatever internal redirects and waits it goes through.
+//! A leaky bucket for each key, in thousandths of a request and milliseconds, with nginx's arithmetic. All threads
+//! share the buckets of a zone; time is that of the monotonic clock. Internal redirects and delays do not count again.
 //!
 //! Source: nginx documentation, `ngx_http_limit_req_module`.
 
@@ -168,7 +167,7 @@ fn limit_req(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// A limit that has let the request pass and will count it once all have.
+/// A limit that admits the request and counts it once all limits do.
 struct Pending<'h> {
     zone: &'h ReqZone,
     limit: Limit,
@@ -186,7 +185,7 @@ struct Delay<'h> {
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitReqLoc = x.loc(&http);
-    // It has been counted before a wait or an internal redirect, as in nginx.
+    // Counted already, before a delay or an internal redirect, as in nginx.
     if conf.limits.is_empty() || x.extensions.get::<ReqOutcome>().is_some() {
         return Step::Next;
     }
@@ -196,7 +195,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let mut delay = Delay::default();
     let mut counted = false;
     for (n, limit) in conf.limits.iter().enumerate() {
-        // A zone that is used is declared: the end of the block has seen to it.
+        // The end of the block `http` has checked that used zones are declared.
         let Some(zone) = main.zones.iter().find(|zone| zone.zone.id == limit.zone) else {
             continue;
         };
@@ -205,7 +204,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         };
         let last = n + 1 == conf.limits.len();
         let mut shard = zone.zone.entries.lock(&key);
-        let verdict = bucket::ask(&mut shard, &key, now_ms, zone.rate, limit.burst, last);
+        let verdict = bucket::check(&mut shard, &key, now_ms, zone.rate, limit.burst, last);
         drop(shard);
         debug_http!(x, "limit_req[{n}]: {verdict:?}");
         match verdict {
@@ -243,7 +242,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
 impl<'h> Delay<'h> {
     fn consider(&mut self, zone: &'h ReqZone, limit: &Limit, excess: u64) {
         let over = excess.saturating_sub(limit.delay);
-        // The rate is above zero but for one a minute in nginx's thousandths: 1 r/m is 16.
+        // Avoids a division by zero: a rate below a thousandth of a request per second is 0.
         let ms = over.saturating_mul(1000) / zone.rate.max(1);
         if ms > self.ms {
             *self = Self {
@@ -255,7 +254,7 @@ impl<'h> Delay<'h> {
     }
 }
 
-/// The limits that had let the request pass do not count it.
+/// Releases the limits that had admitted the request before another refused it.
 fn give_up(pending: &[Pending<'_>]) {
     for held in pending {
         bucket::release(&mut held.zone.zone.entries.lock(&held.key), &held.key);
@@ -289,7 +288,7 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
     Step::Status(conf.status.0)
 }
 
-/// Passes a request on, at once or after the delay.
+/// Continues with a request, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
         x.extensions.set(ReqOutcome(Outcome::Passed));

@@ -47,7 +47,7 @@ impl LimitLevel {
     }
 }
 
-/// A status for requests that are refused.
+/// The status of refused requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RejectStatus(pub(crate) u16);
 
@@ -60,7 +60,7 @@ impl FromArgs for RejectStatus {
     }
 }
 
-/// The status of a request for which there was no room in a zone, or that is over a limit.
+/// Default status of requests over a limit, or without room in the zone.
 pub(crate) const UNAVAILABLE: RejectStatus = RejectStatus(503);
 
 /// The result of a limit for a request.
@@ -100,9 +100,9 @@ pub(crate) fn no_zone(d: &Directive) -> ConfError {
     ConfError::at(d, format!("\"{name}\" must have \"zone\" parameter"))
 }
 
-/// A zone of `limit_req_zone` or `limit_conn_zone`: what is kept for each value of a key.
+/// A zone of `limit_req_zone` or `limit_conn_zone`: an entry for each value of a key.
 pub(crate) struct LimitZone<V> {
-    /// The zone among those of the configuration.
+    /// Index of the zone in the configuration.
     pub(crate) id: usize,
     /// Its name.
     pub(crate) name: Vec<u8>,
@@ -113,12 +113,11 @@ pub(crate) struct LimitZone<V> {
 }
 
 impl<V: Send + 'static> LimitZone<V> {
-    /// Declares a zone whose key is the first argument of `d`. `place` is the word with its name and size, `module`
-    /// its owner, `what` its name in messages, and `key_of` returns the key of the zone with a number, where that is
-    /// declared already.
+    /// Declares a zone with the first argument of `d` as its key. `place` is the word with its name and size, `module`
+    /// its owner, and `what` its name in messages. `key_of` returns the key of a zone if it is declared already.
     ///
     /// # Errors
-    /// The zone has another size, module or key elsewhere.
+    /// The zone is already declared with another size, module or key.
     pub(crate) fn declare(
         b: &mut ConfigBuilder,
         d: &Directive,
@@ -149,12 +148,12 @@ impl<V: Send + 'static> LimitZone<V> {
         })
     }
 
-    /// The key as it is written.
+    /// Returns the key as written in the configuration.
     pub(crate) fn key_text(&self) -> String {
         self.key_text.clone()
     }
 
-    /// The key of a request, if it is one that counts: not empty, and of at most `most` bytes.
+    /// Computes the key of a request; `None` if it is empty or longer than `most` bytes.
     pub(crate) fn key(&self, x: &mut Exchange, cx: &mut Ctx<'_>, most: usize) -> Option<Vec<u8>> {
         let key = self.key.to_vec(x, cx);
         if key.len() > most {

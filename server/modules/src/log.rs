@@ -59,7 +59,7 @@ settings! {
     extra {
         /// `access_log`; an empty list is "off".
         logs: Option<Arc<Vec<AccessLog>>> = inherited,
-        /// `access_log off` was written here: whatever else is, nothing is logged.
+        /// `access_log off` is set at this level, which overrides all other logs.
         off: bool,
         /// `open_log_file_cache`; `Some(None)` is "off".
         cache: Option<Option<LogCache>> = inherited
@@ -133,7 +133,7 @@ fn log_format(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
         };
         words = &words[1..];
     }
-    // The name of a variable ends with its word, as in nginx.
+    // A variable name ends at the end of the word, as in nginx.
     let mut value = Value::default();
     for word in words {
         value.append(Value::compile(b, d, word)?);
@@ -189,7 +189,7 @@ fn access_log(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             return Err(ConfError::word(d, d.word(0), refused));
         }
     }
-    // One file has one buffer, whichever location writes to it.
+    // A file has one buffer, shared by all locations.
     if let (Some(how), Target::File(path, _)) = (how, &target) {
         let buffers = &mut b.conf_mut::<LogMain>().buffers;
         match buffers.get(path) {
@@ -276,7 +276,7 @@ fn open_log_file_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfE
     Ok(())
 }
 
-/// Without `access_log` at `http` level, servers log to the standard place.
+/// Without `access_log` at `http` level, servers use the default log.
 fn default_log(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let d = Directive::synthetic("access_log");
     let format = combined(b, &d)?;
@@ -374,7 +374,7 @@ fn write_computed(
     if !x.progress.root_tested && !root_exists(x, cx) {
         return;
     }
-    // What leaves its directory has been told in the error log.
+    // A path outside of its directory has been logged.
     let Ok(full) = paths::computed(x, cx, path, &http.prefix) else {
         return;
     };

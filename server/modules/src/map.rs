@@ -1,4 +1,4 @@
-//! `map`: a variable whose value is looked up by the value of others.
+//! `map`: a variable with a value looked up by the values of other variables.
 //!
 //! Names are compared without case: exact ones first, then with `hostnames` the longest `*.example.com` or
 //! `.example.com`, the longest `mail.*`, then expressions in file order, then the default.
@@ -36,7 +36,7 @@ struct Map {
     source: Value,
     hostnames: bool,
     volatile: bool,
-    /// Each with the number of a [`ValueRef`].
+    /// Names, each with the index of a [`ValueRef`].
     names: NameTable,
     regexes: Vec<(ListedRegex, ValueRef)>,
     default: ValueRef,
@@ -86,7 +86,7 @@ fn map(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// A block while it is read.
+/// The contents of a block while it is parsed.
 #[derive(Default)]
 struct Draft {
     hostnames: bool,
@@ -96,7 +96,7 @@ struct Draft {
     default: Option<ValueRef>,
     texts: Interner,
     compiled: Vec<Value>,
-    /// A name in lower case; kept, so that a million lines do not allocate one each.
+    /// Buffer for a name in lower case, reused so that a million lines need no allocation each.
     lower: Vec<u8>,
 }
 
@@ -181,7 +181,7 @@ impl Draft {
 
 impl Map {
     fn find(&self, x: &mut Exchange, cx: &mut Ctx<'_>, mut subject: Vec<u8>) -> Vec<u8> {
-        // Expressions see the case of the subject.
+        // Expressions match the subject in its original case.
         let whole = (!self.regexes.is_empty()).then(|| subject.clone());
         subject.make_ascii_lowercase();
         if let Some(number) = self.names.find(&subject) {
@@ -209,7 +209,7 @@ impl Map {
     }
 
     fn first_regex(&self, x: &mut Exchange, subject: &[u8]) -> Option<ValueRef> {
-        // Where one cannot be finished, those behind it are not asked: the request gets 500.
+        // An expression that exceeds its limits ends the search: the request gets 500.
         let mut regexes = self.regexes.iter();
         regexes
             .find(|(regex, _)| regex.exec(x, subject) != Ok(false))

@@ -1,9 +1,9 @@
-//! `metrics`: what the process has counted, for Prometheus.
+//! `metrics`: the counters of the process, for Prometheus.
 //!
-//! One page in two formats, by `Accept`: Prometheus text format 0.0.4 and OpenMetrics 1.0. Requests and their times are
-//! counted from when a location of the configuration has `metrics`; docs/metrics.md has what is counted. Absent: pushing,
-//! protocol buffers, labels for servers or locations, whose number the configuration decides. Arms of experiments have labels: there
-//! are 1,000 at most.
+//! One page in two formats, by `Accept`: Prometheus text format 0.0.4 and OpenMetrics 1.0. Requests and times are
+//! counted once a location of the configuration has `metrics`; docs/metrics.md defines them. Absent: pushing, protocol
+//! buffers, and labels for servers or locations, since their number is unbounded. Arms of experiments, 1,000 at most,
+//! have labels.
 //!
 //! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0.
 

@@ -1,7 +1,7 @@
-//! `mp4` and its companions: files in MP4 from one time to another (`?start=`, `?end=`, in seconds).
+//! `mp4`: sends a section of an MP4 file, selected by `?start=` and `?end=` in seconds.
 //!
-//! The boxes of a file are read while the request waits, as in nginx; without a start and an end, or with a start of 0
-//! where `moov` comes first, the file is sent as any other. Ranges are those of what is sent.
+//! The boxes of a file are read synchronously, as in nginx. Without both arguments the file is sent unchanged; also
+//! with a start of 0, no end, and `moov` in front of the data. Byte ranges apply to the bytes of the section.
 //!
 //! Absent: `mp4_limit_rate` and `mp4_limit_rate_after`, which nginx's commercial edition alone has.
 //!
@@ -29,7 +29,7 @@ use server_http::{debug_http, reply, settings};
 use crate::file;
 use error::Mp4Error;
 use movie::{Cut, Limits, Ranges};
-use track::Ask;
+use track::Section;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -72,7 +72,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Wait;
     }
     let cut = match asked {
-        Some(ask) => part(x, cx, &opened, &file, &ask),
+        Some(section) => part(x, cx, &opened, &file, &section),
         None => Ok(Cut::Whole),
     };
     match cut {
@@ -82,7 +82,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         }
         Err(fault) => {
             let name = Printable(&path);
-            if let Some(text) = fault.tell(name) {
+            if let Some(text) = fault.log_text(name) {
                 x.log(Level::Error, format_args!("{text}"));
             }
             Content::Status(500)
@@ -90,8 +90,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// The part that the arguments name, if they do; text that is no time is ignored, as in nginx.
-fn asked(x: &Exchange) -> Option<Ask> {
+/// Returns the section that the arguments select, if any. An argument that is no number is ignored, as in nginx.
+fn asked(x: &Exchange) -> Option<Section> {
     if x.target.args.is_empty() {
         return None;
     }
@@ -103,14 +103,14 @@ fn asked(x: &Exchange) -> Option<Ask> {
     }
     let conf: &Mp4Loc = x.route.loc();
     let start_ms = start.unwrap_or(0);
-    Some(Ask {
+    Some(Section {
         start_ms,
         length_ms: end.map_or(0, |end| end.saturating_sub(start_ms)),
         key_frame: *conf.start_key_frame,
     })
 }
 
-/// Seconds with digits behind a point, of which players may send many.
+/// Parses seconds with a decimal fraction; digits beyond milliseconds are ignored.
 fn milliseconds(text: &[u8]) -> Option<u64> {
     let (mut value, mut point, mut places) = (0_u64, false, 3);
     for byte in text {
@@ -128,15 +128,20 @@ fn milliseconds(text: &[u8]) -> Option<u64> {
     (!text.is_empty() && i64::try_from(value).is_ok()).then_some(value)
 }
 
-/// Finds the part of a file that is asked for.
+/// Computes the response for a section of the file.
 fn part(
     x: &Exchange,
     cx: &mut Ctx<'_>,
     opened: &Opened,
     file: &FileHandle,
-    ask: &Ask,
+    section: &Section,
 ) -> Result<Cut, Mp4Error> {
-    debug_http!(x, "mp4 start:{}, length:{}", ask.start_ms, ask.length_ms);
+    debug_http!(
+        x,
+        "mp4 start:{}, length:{}",
+        section.start_ms,
+        section.length_ms
+    );
     let conf: &Mp4Loc = x.route.loc();
     let limits = Limits {
         first_read: conf.buffer_size.0,
@@ -147,7 +152,7 @@ fn part(
         files: cx.files,
         file,
     };
-    movie::cut(&mut reader, opened.meta.size, limits, ask)
+    movie::cut(&mut reader, opened.meta.size, limits, section)
 }
 
 /// Reads a file for an exchange.
@@ -185,7 +190,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     file::describe(x, &opened, length);
     x.progress.action = Action::SendingMp4;
     if x.reply.etag.is_some() {
-        // As in nginx the time of the file and the length of what is sent.
+        // As in nginx: the time of the file and the length of the response.
         let etag = format!("\"{:x}-{length:x}\"", opened.meta.mtime_s);
         x.reply.etag = Some(etag.as_bytes().into());
     }
@@ -195,8 +200,8 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, opened: Rc<Opened>, file: FileHandle
     reply::send(x, cx, (length > 0).then_some(chunk));
 }
 
-/// Bytes that the index of a part is accounted with, which is made before it can leave: this limits how many of a
-/// connection are in memory at the same time.
+/// Bytes charged for the index of a section, which is complete before it is sent. This limits how many indexes of a
+/// connection are in memory at a time.
 const INDEX_BYTES: u64 = 512 << 10;
 
 #[cfg(test)]

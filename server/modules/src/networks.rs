@@ -10,7 +10,7 @@ pub(crate) use server_base::networks::{Network, mask_v6, parse_ip, parse_v4};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Exchange, Peer};
 
-/// Reads an address with or without a port, which is 0 where there is none.
+/// Parses an address with an optional port, which defaults to 0.
 fn parse_peer(text: &[u8]) -> Option<SocketAddr> {
     if let Some(ip) = parse_ip(text) {
         return Some(SocketAddr::new(ip, 0));
@@ -32,7 +32,7 @@ fn parse_peer(text: &[u8]) -> Option<SocketAddr> {
     Some(SocketAddr::new(parse_ip(address)?, port))
 }
 
-/// Reads a network where 255.255.255.255 is one, too.
+/// Parses a network; 255.255.255.255 is accepted as well.
 ///
 /// # Errors
 /// `invalid network`.
@@ -54,7 +54,7 @@ fn memchr(byte: u8, text: &[u8]) -> Option<usize> {
     text.iter().position(|b| *b == byte)
 }
 
-/// The client of an exchange: `peer`, or whom `X-Forwarded-For` names if it is trusted to.
+/// Returns the client of an exchange: `peer`, or the address in `X-Forwarded-For` if `peer` is trusted.
 pub(crate) fn client(x: &Exchange, peer: Peer, trusted: &[Network], recursive: bool) -> Peer {
     if trusted.is_empty() {
         return peer;
@@ -63,7 +63,7 @@ pub(crate) fn client(x: &Exchange, peer: Peer, trusted: &[Network], recursive: b
     forwarded(peer, &fields, trusted, recursive).unwrap_or(peer)
 }
 
-/// The client that the fields of trusted proxies name; `None` where `peer` is not to be replaced.
+/// Returns the client according to the fields of trusted proxies; `None` if `peer` is to be kept.
 ///
 /// `fields` are values of `X-Forwarded-For` in the order in which they came. The last address counts; with
 /// `recursive` the last one that is not trusted.
@@ -84,7 +84,7 @@ pub(crate) fn forwarded(
     found
 }
 
-/// Goes through one value from its end; also returns whether all of it was read.
+/// Reads the addresses of one value from its end; also returns whether the whole value was read.
 fn walk_back(
     peer: Peer,
     field: &[u8],

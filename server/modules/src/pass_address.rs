@@ -1,11 +1,11 @@
-//! The address of a server in directives that have neither a schema nor a URI: `fastcgi_pass`, `memcached_pass` and the like.
+//! Parses server addresses without scheme and URI, as in `fastcgi_pass` and `memcached_pass`.
 //!
 //! Source: nginx documentation, directive `fastcgi_pass`; nginx's rules for addresses.
 
 use server_base::address::parse_port;
 use server_base::listen::MAX_UNIX_PATH;
 
-/// An address as groups are looked up by.
+/// An address, in the form of the names of groups.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     /// A name, an IPv4 address, an IPv6 address in brackets, or `unix:` and a path.

@@ -1,4 +1,4 @@
-//! `random_index`: a file of the directory, taken at random.
+//! `random_index`: serves a random file of the directory.
 //!
 //! Source: nginx documentation, `ngx_http_random_index_module`.
 
@@ -62,7 +62,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if names.is_empty() {
         return Content::Declined;
     }
-    // Each state of this kind hashes in its own way.
+    // Each `RandomState` has its own random keys.
     let at = RandomState::new().hash_one(x.client.connection) % names.len() as u64;
     let uri = [x.target.uri.as_slice(), &names[at as usize]].concat();
     let args = x.target.args.clone();

@@ -1,8 +1,8 @@
 //! Range requests: `Range`, `If-Range`, 206 with one part or several, 416.
 //!
-//! Ranges of a body that is at hand are pieces of its chunks, and file ranges stay file ranges; of a body that is made
-//! later a body stage cuts them. It stands before all others, as in nginx: what changes the length of a body has turned
-//! ranges off.
+//! Ranges of a complete body are slices of its chunks; file ranges stay file ranges. A body that is generated later is
+//! cut by a body stage. That stage comes first, as in nginx: stages that change the length of a body have disabled
+//! ranges.
 //!
 //! Source: RFC 9110, section 14; nginx's range filter.
 
@@ -71,7 +71,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Whether the ranges still belong to the representation that the client has part of.
+/// Whether `If-Range` matches: the client has a part of this representation.
 fn if_range_holds(x: &Exchange) -> bool {
     let Some(value) = x.head.field(FieldId::IfRange) else {
         return true;
@@ -82,7 +82,8 @@ fn if_range_holds(x: &Exchange) -> bool {
     matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if last == time)
 }
 
-/// Sends several ranges. Their codings are fields of the parts: the multipart body itself is in none (RFC 9110 section 8.4).
+/// Sends several ranges. Content codings become fields of the parts, since the multipart body has none (RFC 9110
+/// section 8.4).
 fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
     let boundary = format!("{:020}", BOUNDARY.fetch_add(1, Ordering::Relaxed));
     let mut kind = Vec::new();
@@ -133,7 +134,7 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
     if x.body.source.is_none() {
-        // The whole body is at hand: ranges of it may come in any order.
+        // The body is complete, so its ranges may be sent in any order.
         let whole = x.body.chunks.len();
         for part in parts {
             push(&mut x.body.chunks, Chunk::Owned(part.head));
@@ -154,7 +155,7 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     );
 }
 
-/// Puts a range of the first `whole` chunks behind all of them.
+/// Appends a range of the first `whole` chunks to the chunks.
 fn pick(body: &mut VecDeque<Chunk>, whole: usize, range: Range<u64>) {
     let mut start = 0;
     for n in 0..whole {

@@ -55,7 +55,7 @@ pub(crate) enum Header {
     RealIp,
     /// Every `X-Forwarded-For`.
     ForwardedFor,
-    /// No field: the header of the PROXY protocol.
+    /// The header of the PROXY protocol, no field.
     ProxyProtocol,
     /// The first field of this name.
     Field(Vec<u8>),
@@ -150,7 +150,7 @@ fn replace(x: &mut Exchange, _: &mut Ctx<'_>) -> Step {
     Step::Next
 }
 
-/// Takes the client from the header of the PROXY protocol, where a trusted proxy sent one.
+/// Replaces the client by that of the PROXY protocol header, if a trusted proxy sent it.
 fn replace_by_header(x: &mut Exchange) -> Step {
     let conf: &RealIpLoc = x.route.loc();
     if let Some(header) = &x.proxied

@@ -1,7 +1,7 @@
-//! `valid_referers` and `$invalid_referer`: requests that other sites' pages led to.
+//! `valid_referers` and `$invalid_referer`: detects requests from links on other sites.
 //!
-//! Names are read with the directive; those of `server_names` are added when the server has been read whole, since
-//! they may come later. As in nginx the variable keeps its first value for the rest of the request.
+//! Names are read with the directive. `server_names` is resolved at the end of the block, since names of the server may
+//! follow. As in nginx the variable keeps its first value for the rest of the request.
 //!
 //! Source: nginx documentation, `ngx_http_referer_module`.
 
@@ -44,18 +44,18 @@ settings! {
 
 /// The directives of one level.
 pub(crate) struct Draft {
-    /// The first of them, for what is wrong with all together.
+    /// The first directive, for errors about all of them.
     at: Directive,
     none: bool,
     blocked: bool,
     server_names: bool,
-    /// Expressions among the server's names count, because of `server_names` here or around.
+    /// Whether expressions among the server names are used: `server_names` is set here or at an outer level.
     server_regexes: bool,
     names: Vec<Name>,
     regexes: Arc<Vec<ListedRegex>>,
 }
 
-/// A name with what the path has to begin with.
+/// A name, and the required prefix of the path.
 struct Name {
     text: Vec<u8>,
     kind: NameKind,
@@ -90,7 +90,7 @@ fn inherit(own: &mut RefererLoc, parent: Option<&RefererLoc>) {
         Some(draft) => {
             let draft = unshared(draft);
             draft.server_regexes |= outer.server_regexes;
-            // Of what is around only the expressions are kept, and only where there are none here, as in nginx.
+            // Only the expressions of the enclosing level are inherited, and only if this level has none, as in nginx.
             if draft.regexes.is_empty() {
                 draft.regexes = Arc::clone(&outer.regexes);
             }
@@ -149,7 +149,7 @@ fn name(d: &Directive, word: &Word) -> Result<Name, ConfError> {
     Ok(Name { text, kind, path })
 }
 
-/// Makes what requests are compared with, once for all levels that share it.
+/// Builds the tables for requests, once for all levels that share them.
 fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut known: HashMap<*const Draft, Arc<Valid>> = HashMap::new();
     b.each_location_and_server::<RefererLoc, CoreSrv>(|conf, server| {
@@ -225,7 +225,7 @@ impl Compute for InvalidReferer {
         let http = Rc::clone(&x.route.http);
         let valid = match &x.loc::<RefererLoc>(&http).valid {
             None => true,
-            // A referer that an expression cannot be compared with is not valid; the request gets 500.
+            // If an expression exceeds its limits, the referer is invalid and the request gets 500.
             Some(valid) => valid.allows(x, x.srv(&http)).unwrap_or(false),
         };
         Some(if valid { Vec::new() } else { b"1".to_vec() })
@@ -261,7 +261,7 @@ impl Valid {
     }
 }
 
-/// Whether one of the expressions matches; those behind it, or behind one that failed, are not tested.
+/// Whether one of the expressions matches. The search ends at the first match or failure.
 fn any<R>(
     mut regexes: impl Iterator<Item = R>,
     mut test: impl FnMut(R) -> Result<bool, MatchLimit>,
@@ -295,7 +295,7 @@ fn after_scheme(referer: &[u8]) -> Option<&[u8]> {
 
 /// The variable.
 const VARIABLE: &[u8] = b"invalid_referer";
-/// The shortest referer whose scheme is looked at, as in nginx.
+/// A shorter referer counts as one without a scheme, as in nginx.
 const SHORTEST: &[u8] = b"http://i.ru";
 /// Longest host name that is compared, as in nginx.
 const HOST_MAX: usize = 256;

@@ -1,7 +1,7 @@
 //! `rewrite`, `return`, `set`, `if`, `break`: directives that run in the order in which they are written.
 //!
-//! The directives of a block become a list of [`Op`]s; an `if` holds its own list and the settings that apply when it
-//! holds.
+//! The directives of a block become a list of [`Op`]s. An `if` contains its own list, and the settings that apply if
+//! its condition is true.
 //!
 //! Source: nginx documentation, `ngx_http_rewrite_module`.
 
@@ -58,7 +58,7 @@ settings! {
         rewrite_log "rewrite_log": bool = false, "off", Contexts::HTTP_TO_IF.or(Contexts::IF_IN_SERVER);
     }
     extra {
-        /// The operations to run, and where they were written; not inherited.
+        /// The operations and their positions in the file; not inherited.
         ops: Vec<(Op, Pos)>
     }
 }
@@ -155,7 +155,7 @@ fn rewrite(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Adds what a directive says to what its level runs.
+/// Adds an operation to its level.
 fn push(b: &mut ConfigBuilder, d: &Directive, op: Op) {
     b.conf_mut::<RewriteLoc>().ops.push((op, d.pos));
 }
@@ -257,7 +257,7 @@ fn run_location(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     finish(run(x, cx, &conf.ops, &mut state))
 }
 
-/// The ways in which a list of ops ends.
+/// The outcome of running a list of operations.
 enum Flow {
     /// At its end.
     Through,
@@ -280,14 +280,14 @@ fn finish(flow: Flow) -> Step {
 /// One run through the directives of a block.
 struct Run {
     log: bool,
-    /// Captures are escaped again where the target was escaped: until a rewrite has changed the URI, as in nginx.
+    /// Whether captures are escaped again if the target was escaped: until a rewrite has changed the URI, as in nginx.
     quote: bool,
 }
 
 impl Run {
     fn of(conf: &RewriteLoc, x: &Exchange) -> Self {
         Self {
-            // As in nginx, whoever debugs is told without `rewrite_log`.
+            // As in nginx, debugged connections log without `rewrite_log`.
             log: *conf.rewrite_log || x.is_debugged(),
             quote: true,
         }
@@ -299,7 +299,7 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
         let flow = match op {
             Op::Set(target, value) => {
                 let value = quoted(value, x, cx, state.quote);
-                ran(x, *at, || format!("value {}", shown(&value)));
+                ran(x, *at, || format!("value {}", display(&value)));
                 match target {
                     Target::Slot(slot) => x.vars.set_slot(*slot, Some(value)),
                     Target::Builtin(write) => write(x, &value),
@@ -341,12 +341,12 @@ fn run(x: &mut Exchange, cx: &mut Ctx<'_>, ops: &[(Op, Pos)], state: &mut Run) -
     Flow::Through
 }
 
-/// Notes what came of a directive.
+/// Records the result of a directive for traces.
 fn ran(x: &Exchange, at: Pos, outcome: impl FnOnce() -> String) {
     x.record_event(|| Event::Ran(At::Pos(at), outcome()));
 }
 
-fn shown(text: &[u8]) -> String {
+fn display(text: &[u8]) -> String {
     format!("\"{}\"", String::from_utf8_lossy(text))
 }
 
@@ -384,7 +384,9 @@ fn run_rewrite(
     match matched {
         Err(_) => return Flow::Status(500),
         Ok(false) => {
-            ran(x, at, || format!("does not match {}", shown(&x.target.uri)));
+            ran(x, at, || {
+                format!("does not match {}", display(&x.target.uri))
+            });
             x.vars.captures.clear();
             return Flow::Through;
         }
@@ -393,7 +395,7 @@ fn run_rewrite(
     if let Flag::Redirect(status) = rewrite.flag {
         x.reply.location = rewrite.replacement.redirect(x, cx);
         ran(x, at, || {
-            format!("redirects to {}", shown(&x.reply.location))
+            format!("redirects to {}", display(&x.reply.location))
         });
         if log {
             let text = Printable(&x.reply.location);
@@ -435,11 +437,11 @@ fn change_uri(
         );
     }
     ran(x, at, || match x.target.args.is_empty() {
-        true => format!("the URI is {}", shown(&uri)),
+        true => format!("the URI is {}", display(&uri)),
         false => format!(
             "the URI is {}, arguments {}",
-            shown(&uri),
-            shown(&x.target.args)
+            display(&uri),
+            display(&x.target.args)
         ),
     });
     x.target.set_uri(&uri);

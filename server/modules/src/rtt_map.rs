@@ -1,6 +1,6 @@
 //! `rtt_map`, `lab_store`, `lab_retention`, `lab_network`: samples of visitors' connections for the map of round-trip times.
 //!
-//! The module reads the settings and says which share of connections the driver records. The driver makes the samples, and the
+//! The module reads the settings and returns the share of connections to record. The driver takes the samples, and the
 //! store process of the supervisor writes them. Absent: reading the store, which is the lab's.
 //!
 //! Source: docs/map.md. nginx has none of these directives.
@@ -99,7 +99,7 @@ fn parse_share(d: &Directive) -> Result<u64, ConfError> {
     share.ok_or_else(|| ConfError::invalid(d, word.unwrap_or(d.word(0))))
 }
 
-/// Limits of what the store keeps.
+/// Limits of the contents of the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Retention {
     histograms_s: u64,

@@ -1,7 +1,7 @@
-//! `scgi_pass`: requests are passed on to applications that speak SCGI.
+//! `scgi_pass`: passes requests to SCGI applications.
 //!
-//! Parameters are those of [`gateways`](crate::gateways), behind `CONTENT_LENGTH`, which comes first and is what is sent. Absent:
-//! a cache.
+//! Parameters come from [`gateways`](crate::gateways), behind a `CONTENT_LENGTH` with the length of the body sent.
+//! Absent: a cache.
 //!
 //! Source: nginx documentation, `ngx_http_scgi_module`; SCGI: A Simple Common Gateway Interface alternative, 2008.
 
@@ -47,7 +47,7 @@ impl Application for ScgiLoc {
         outgoing: &Outgoing,
         fields: &mut Fields,
     ) -> Result<(), u16> {
-        // What is sent is what it says, whatever the client said: an application waits for so much.
+        // The length sent, not that of the client: the application waits for so many bytes.
         let length = match outgoing.body {
             BodyLength::Length(length) => length,
             BodyLength::None | BodyLength::Unknown => 0,

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-/// Compares without telling by the time it takes where the first difference is; lengths are no secret.
+/// Compares in a time that does not depend on the position of the first difference. Lengths are not secret.
 pub(crate) fn equal(a: &[u8], b: &[u8]) -> bool {
     let differences = a.iter().zip(b).map(|(a, b)| a ^ b);
     let any = differences.fold(0, |all, difference| black_box(all | difference));

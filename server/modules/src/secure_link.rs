@@ -49,11 +49,11 @@ settings! {
     /// Settings of the module.
     pub(crate) struct SecureLinkLoc: Location / PLAIN {}
     extra {
-        /// `secure_link`: the hash, and when the link expires.
+        /// `secure_link`: the hash and the expiry.
         link: Option<Value>,
-        /// `secure_link_md5`: what is hashed.
+        /// `secure_link_md5`: the text to hash.
         md5: Option<Value>,
-        /// `secure_link_secret`; a level that has it has neither of the others.
+        /// `secure_link_secret`; excludes the other two at one level.
         secret: Option<Vec<u8>>
     }
     merge inherit;
@@ -117,12 +117,12 @@ struct Link {
     expires: Option<Vec<u8>>,
 }
 
-/// The link of a request; it is looked at once.
+/// Returns the link of a request, which is parsed once.
 fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
     if let Some(link) = x.extensions.get::<Link>() {
         return link.clone();
     }
-    // What is evaluated on the way may use the variables itself: `$secure_link_expires` is part of what is hashed.
+    // Set before the evaluation, which may use these variables: `$secure_link_expires` is part of the hashed text.
     x.extensions.push(Link::default());
     let http = Rc::clone(&x.route.http);
     let conf: &SecureLinkLoc = x.loc(&http);
@@ -150,10 +150,10 @@ fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
     link
 }
 
-/// When a link expires, as written and in seconds since 1970.
+/// The expiry of a link, as written and in seconds since 1970.
 type Expiry<'t> = Option<(&'t [u8], i64)>;
 
-/// Splits a hash from the expiry behind it; `None` for an expiry that is none.
+/// Splits the argument into hash and expiry; `None` for an invalid expiry.
 fn parse(given: &[u8]) -> Option<(&[u8], Expiry<'_>)> {
     let Some(comma) = given.iter().position(|b| *b == b',') else {
         return Some((given, None));
@@ -163,7 +163,7 @@ fn parse(given: &[u8]) -> Option<(&[u8], Expiry<'_>)> {
     (at > 0).then_some((&given[..comma], Some((text, at))))
 }
 
-/// Decodes a hash, which may be filled up with `=`.
+/// Decodes a hash with optional `=` padding.
 fn decode(text: &[u8]) -> Option<Vec<u8>> {
     if text.len() > HASH_TEXT_MAX {
         return None;
@@ -192,7 +192,7 @@ fn protected<'t>(target: &'t [u8], secret: &[u8]) -> Option<&'t [u8]> {
 }
 
 const MD5_BYTES: usize = 16;
-/// The longest text of a hash.
+/// Maximum length of a hash in base64.
 const HASH_TEXT_MAX: usize = 24;
 
 #[cfg(test)]

@@ -2,10 +2,11 @@
 //! logs. docs/metrics.md defines the durations.
 //!
 //! In the header: `wait`, until work on the request began; `handshake` of TLS, with the first request of a connection;
-//! `head`, from there to the response head. In a trailer, of responses that have one without losing their length:
-//! `total`, from the end of the request head to the end of the body, and of a sampled response `sent` and `acked`,
-//! when its first byte left and when the client had it, as far as that is known by then. Over HTTP/1.1 a trailer is
-//! sent to clients that say `TE: trailers`. Absent: other servers' times, which they send themselves.
+//! `head`, from there to the response head.
+//! In a trailer, if the response can have one without losing its length: `total`, from the end of the request head to
+//! the end of the body. For sampled responses also `sent` and `acked`: when the first byte left, and when the client
+//! had it, if known by then. Over HTTP/1.1 a trailer needs `TE: trailers`. Absent: times of other servers, which send
+//! them themselves.
 //!
 //! Source: W3C Server Timing; RFC 9110 sections 6.5 and 10.1.4.
 
@@ -51,7 +52,7 @@ const VARIABLES: &[Variable] = variables! {
         => |x, _, _, o| put_us(o, x.tls.as_ref().and_then(|tls| tls.handshake_us));
 };
 
-/// The clock is read where the directive is on anywhere or a variable of this module is used.
+/// Subscribes to all events if the directive is on anywhere or one of the variables is used.
 fn wants(b: &mut ConfigBuilder, is_used: bool) -> Wants {
     Wants::all(is_used || b.location_confs_mut::<TimingLoc>().any(|loc| *loc.on))
 }
@@ -81,7 +82,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// Whether the client has said that it reads trailers, where it has to.
+/// Whether the client accepts trailers; HTTP/1.1 clients have to declare it.
 fn takes_trailers(x: &Exchange) -> bool {
     if x.head.version.has_trailer_section() {
         return true;
@@ -105,7 +106,7 @@ fn tell_end(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Adds a part in milliseconds, as the field has it.
+/// Appends a duration in milliseconds to the value of the field.
 fn part(value: &mut String, name: &str, us: Option<u64>) {
     let Some(us) = us else { return };
     if !value.is_empty() {

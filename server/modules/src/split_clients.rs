@@ -1,6 +1,6 @@
-//! `split_clients`: a variable whose value is drawn by the hash of a text.
+//! `split_clients`: a variable with a value selected by the hash of a text.
 //!
-//! The hash is MurmurHash2, so that a client falls into the same part as under nginx.
+//! The hash is MurmurHash2, so that a client gets the same value as from nginx.
 //!
 //! Source: nginx documentation, `ngx_http_split_clients_module`; Austin Appleby, MurmurHash2 with seed 0.
 
@@ -35,7 +35,7 @@ struct Split {
 
 /// A share and its value.
 struct Part {
-    /// Hashes below this are in it, or in one before it; `None` is all that is left.
+    /// Exclusive upper limit of the hashes of this part; `None` for the rest.
     below: Option<u32>,
     value: Vec<u8>,
 }
@@ -92,7 +92,7 @@ pub(crate) fn share(text: &[u8]) -> Option<Option<u64>> {
     (scaled > 0).then_some(Some(scaled))
 }
 
-/// Turns shares into limits of the hash; `None` where they are more than all.
+/// Converts shares into limits of the hash; `None` if they exceed 100 %.
 fn limits(shares: Vec<(Option<u64>, Vec<u8>)>) -> Option<Vec<Part>> {
     let (mut sum, mut last) = (0u64, 0u32);
     let mut parts = Vec::with_capacity(shares.len());
@@ -103,7 +103,7 @@ fn limits(shares: Vec<(Option<u64>, Vec<u8>)>) -> Option<Vec<Part>> {
         };
         let below = match share {
             _ if sum > ALL => return None,
-            // The shares are rounded down, so the last one takes what that leaves.
+            // Shares are rounded down, so the last one also gets the remainder.
             Some(share) if sum < ALL => {
                 last += (share * u64::from(u32::MAX) / ALL) as u32;
                 Some(last)

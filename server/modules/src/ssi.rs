@@ -1,8 +1,8 @@
 //! `ssi` and its companions: commands in pages (Server Side Includes).
 //!
 //! The commands are `include`, `echo`, `config`, `set`, `if`, `elif`, `else`, `endif`, `block` and `endblock`. The
-//! parser keeps its state over the ends of pieces ([`parse`]), commands are in [`command`], and included bodies join
-//! as all bodies of subrequests do. The memory of a request's variables and blocks is bounded.
+//! parser keeps its state across chunks ([`parse`]). Commands are in [`command`]. Included bodies are inserted like
+//! those of all subrequests. The memory for variables and blocks of a request is bounded.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
@@ -61,7 +61,7 @@ settings! {
     }
 }
 
-/// Commands name variables that the configuration need not know of.
+/// Keeps variables available by name: pages may use variables that the configuration does not.
 fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let any = b.location_confs_mut::<SsiLoc>().any(|conf| *conf.ssi);
     b.vars.by_name |= any;
@@ -86,7 +86,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     Ok(())
 }
 
-/// The date format that the page being read has set, kept with the exchange.
+/// `timefmt` of the current page, stored with the exchange.
 #[derive(Debug, PartialEq, Eq)]
 struct TimeFormat(Vec<u8>);
 
@@ -97,5 +97,5 @@ fn put_date(x: &Exchange, cx: &Ctx<'_>, offset_s: Option<i32>, out: &mut Vec<u8>
     true
 }
 
-/// How dates are written where a page does not say.
+/// Default of `timefmt`.
 const TIMEFMT: &[u8] = b"%A, %d-%b-%Y %H:%M:%S %Z";

@@ -1,20 +1,21 @@
-//! `ssl_*`: how servers speak TLS.
+//! `ssl_*`: the TLS settings of servers.
 //!
-//! Directives are data until the block `http` has been read; then every server that has a certificate, or refuses
-//! every handshake, gets a [`tls::Config`]. Files are read by the supervisor with its rights and reach the worker as
-//! bytes; certificates that variables name are read by the worker (`dynamic`). Absent: hardware keys, and features
-//! that rustls lacks. A directive without which TLS would be weaker or different is an error, the rest a warning.
+//! Directives are stored until the end of the block `http`. Then each server with a certificate, or with
+//! `ssl_reject_handshake`, gets a [`tls::Config`]. The supervisor reads files with its rights and passes them to the
+//! worker as bytes. Certificates named by variables are read by the worker (`dynamic`). Absent: hardware keys, and
+//! features that rustls lacks. An unsupported directive is an error if TLS would be weaker or different without it,
+//! otherwise a warning.
 //!
 //! Source: nginx documentation, `ngx_http_ssl_module`.
 
-mod alike;
 mod build;
 mod cache;
 mod commands;
 mod dynamic;
 mod fault;
 mod files;
-mod known;
+mod identity_cache;
+mod policy_dedup;
 mod read;
 mod rows;
 mod sessions;
@@ -33,7 +34,7 @@ use server_http::settings;
 use server_http::settings_set::inherited;
 
 use cache::Cache;
-use values::{CacheKind, File, Given, Protocols, Seconds, VerifyClient};
+use values::{CacheKind, DeferredDirective, File, Protocols, Seconds, VerifyClient};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -70,7 +71,7 @@ settings! {
         keys: Vec<Arc<Directive>> = inherited,
         /// `ssl_session_cache`.
         cache: Option<CacheKind> = inherited,
-        /// `ssl_certificate_cache`; the inner one is none for "off".
+        /// `ssl_certificate_cache`; `Some(None)` is "off".
         certificate_cache: Option<Option<Arc<Cache>>> = inherited,
         /// `ssl_session_ticket_key`.
         ticket_keys: Vec<Arc<Directive>> = inherited,
@@ -86,11 +87,11 @@ settings! {
         /// Enabled versions of TLS.
         protocols "ssl_protocols": Protocols = Protocols(tls::Versions::Both), "TLSv1.2 TLSv1.3", HS;
         /// Cipher suites of TLS 1.2, as OpenSSL lists them.
-        ciphers "ssl_ciphers": Given = Given::default(), "HIGH:!aNULL:!MD5", HS;
+        ciphers "ssl_ciphers": DeferredDirective = DeferredDirective::default(), "HIGH:!aNULL:!MD5", HS;
         /// Whether the server's order of cipher suites counts, not the client's.
         prefer_server_ciphers "ssl_prefer_server_ciphers": bool = false, "off", HS;
         /// Groups of key exchange.
-        ecdh_curve "ssl_ecdh_curve": Given = Given::default(), "auto", HS;
+        ecdh_curve "ssl_ecdh_curve": DeferredDirective = DeferredDirective::default(), "auto", HS;
         /// Parameters of finite-field key exchange, which is not built: a warning.
         dhparam "ssl_dhparam": File = File::default(), "", HS;
         /// Most plaintext of a TLS record.
@@ -138,7 +139,7 @@ settings! {
         /// A file with an OCSP response.
         stapling_file "ssl_stapling_file": File = File::default(), "", HS;
         /// URL for OCSP responses, in place of the certificate's.
-        stapling_responder "ssl_stapling_responder": Given = Given::default(), "", HS;
+        stapling_responder "ssl_stapling_responder": DeferredDirective = DeferredDirective::default(), "", HS;
     }
 }
 

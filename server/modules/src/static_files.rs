@@ -1,7 +1,6 @@
 //! Files: the last content handler.
 //!
-//! The descriptor comes from the driver's cache; the body is a file range, so that how its bytes reach the socket is the
-//! driver's choice.
+//! The descriptor comes from the driver's cache. The body is a file range; the driver decides how to send it.
 //!
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
@@ -25,7 +24,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if !matches!(x.target.method, Method::Get | Method::Head | Method::Post) {
         return Content::Status(405);
     }
-    // A directory: `index` and `autoindex` have it.
+    // A directory, for `index` and `autoindex`.
     if x.target.uri.ends_with(b"/") {
         return Content::Declined;
     }
@@ -39,7 +38,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         Ok(opened) => opened,
         Err(error) => return Content::Status(paths::open_failed(x, &path, error)),
     };
-    file::found(x);
+    file::record_opened(x);
     if opened.meta.is_dir {
         reply::slash_redirect(x);
         return Content::Status(301);
@@ -52,7 +51,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         );
         return Content::Status(404);
     }
-    // nginx refuses POST only for what exists: a missing file is 404.
+    // nginx refuses POST only for existing files: a missing one is 404.
     if x.target.method == Method::Post {
         return Content::Status(405);
     }

@@ -1,8 +1,7 @@
-//! `sub_filter` and its companions: strings of a body replaced by others.
+//! `sub_filter` and its companions: replaces strings in bodies.
 //!
-//! The strings are compared without case. Where several begin at one place, the one that is written first in the
-//! configuration counts. As in nginx a body in a content coding is searched as it is: take the coding off (`gunzip`) or
-//! ask the source for none.
+//! Strings are compared case-insensitively. If several begin at one position, the first one in the configuration wins.
+//! As in nginx a body with a content coding is searched as it is: decode it (`gunzip`) or request it without.
 //!
 //! Source: nginx documentation, `ngx_http_sub_module`.
 
@@ -47,7 +46,7 @@ settings! {
         types "sub_filter_types": MimeTypes = MimeTypes::of(&[ALWAYS]), "text/html", Contexts::HTTP_SERVER_LOCATION;
     }
     extra {
-        /// `sub_filter`: what is looked for and what takes its place.
+        /// `sub_filter`: strings and their replacements.
         pairs: Vec<(Value, Value)> = inherited
     }
 }

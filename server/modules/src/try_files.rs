@@ -101,7 +101,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let computed = candidate.name.constant().is_none();
         let path = match paths::map_candidate(x, cx, &name, computed) {
             Ok(path) => path,
-            // A candidate that would leave its directory is none.
+            // A candidate outside of its directory is skipped.
             Err(404) => continue,
             Err(status) => return Step::Status(status),
         };
@@ -111,7 +111,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         let policy = paths::policy(x, cx, &path);
         match cx.files.stat(&path, &policy) {
             Ok(meta) if meta.is_dir == candidate.directory => {
-                note(x, "takes", &name);
+                record(x, "takes", &name);
                 take(x, &name, candidate.directory, computed);
                 return Step::Next;
             }
@@ -122,7 +122,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     }
     match &list.last {
         Last::Status(status) => {
-            note(x, "ends with", status.to_string().as_bytes());
+            record(x, "ends with", status.to_string().as_bytes());
             Step::Status(*status)
         }
         Last::Uri(value) => {
@@ -130,7 +130,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             if value.constant().is_none() {
                 uri.drain(..paths::aliased_prefix(x, &uri));
             }
-            note(x, "falls back to", &uri);
+            record(x, "falls back to", &uri);
             if uri.starts_with(b"@") {
                 phases::redirect_named(x, cx, &uri);
             } else {
@@ -142,14 +142,14 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     }
 }
 
-fn note(x: &Exchange, what: &str, which: &[u8]) {
+fn record(x: &Exchange, what: &str, which: &[u8]) {
     x.record_event(|| {
         let text = format!("{what} \"{}\"", String::from_utf8_lossy(which));
         Event::Ran(At::Argument("try_files", 0), text)
     });
 }
 
-/// Makes the candidate the URI, so that the location maps it to the path that was found.
+/// Replaces the URI by the candidate, so that the location maps it to the path that was found.
 fn take(x: &mut Exchange, name: &[u8], directory: bool, computed: bool) {
     let alias = x.route.core_loc().root.as_ref().and_then(|root| root.alias);
     match alias {

@@ -65,7 +65,7 @@ conf::directives! {
         => |b, d| set(b, d, |block| &mut block.resolver_timeout_ms, conf::time_ms);
 }
 
-/// The `upstream` block that is being read: what is written in it so far.
+/// The directives of the current `upstream` block.
 #[derive(Default)]
 struct Block {
     servers: Vec<Server>,
@@ -104,7 +104,7 @@ fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
 }
 
 impl Block {
-    /// The idle connections that are kept.
+    /// `keepalive`: connections, and whether each location has its own.
     fn kept(&self) -> Option<Keepalive> {
         let (connections, is_local) = self.keepalive.unwrap_or(KEPT);
         (connections > 0).then_some(Keepalive {
@@ -231,9 +231,9 @@ fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), Conf
     read.ok_or_else(|| ConfError::parameter(d, word))
 }
 
-/// Idle connections where `keepalive` is not written, which locations do not share.
+/// Default of `keepalive`: connections, and whether each location has its own.
 const KEPT: (usize, bool) = (32, true);
-/// Defaults of the directives about them.
+/// Defaults of the `keepalive_*` directives.
 const REQUESTS: u64 = 1000;
 const TIME_MS: u64 = 3_600_000;
 const TIMEOUT_MS: u64 = 60_000;

@@ -1,7 +1,7 @@
-//! `userid`: a cookie by which a client is known again, and the variables that show it.
+//! `userid`: a cookie that identifies a client, and variables with its value.
 //!
-//! An identifier is four numbers: the address of the server or a number given to it, the time, a number of the process
-//! and a counter. The counter is one for all threads. A cookie is set at most once a response.
+//! An identifier has four numbers: the address or the configured number of the server, the time, a number of the
+//! process, and a counter shared by all threads. At most one cookie is set per response.
 //!
 //! Source: nginx documentation, `ngx_http_userid_module`; the order of bytes is that of mod_uid.
 
@@ -35,7 +35,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "uid_got": "name of the cookie and the identifier the client sent"
-            => |x, _, _, out| show(x, out, Mode::Log, |x, conf| known(x, conf).got);
+            => |x, _, _, out| show(x, out, Mode::Log, |x, conf| client_uid(x, conf).got);
         "uid_set": "name of the cookie and the identifier the client is given"
             => |x, cx, _, out| show(x, out, Mode::V1, |x, conf| issue(x, cx, conf).set);
     },
@@ -49,7 +49,7 @@ pub(crate) const MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-/// The variable that asks for another identifier.
+/// The variable that requests a new identifier.
 const RESET: &str = "uid_reset";
 
 settings! {
@@ -97,16 +97,16 @@ fn inherit(own: &mut UseridLoc, parent: Option<&UseridLoc>) {
 }
 
 keyword! {
-    /// `userid`; each mode does what those before it do.
+    /// `userid`; each mode includes the previous ones.
     #[derive(PartialOrd)]
     pub enum Mode {
-        /// Cookies are not looked at.
+        /// Cookies are ignored.
         Off = "off",
         /// They are read.
         Log = "log",
-        /// They are set, in version 1.
+        /// Cookies are set, in version 1.
         V1 = "v1",
-        /// They are set, in version 2.
+        /// Cookies are set, in version 2.
         On = "on",
     }
 }
@@ -210,7 +210,7 @@ fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         b.conf_mut::<UseridMain>().reset = Some(reset);
     }
     if by_address {
-        // So that connections know the address they were accepted at.
+        // Makes connections record their local address.
         b.vars.built_in("server_addr");
     }
     Ok(())
@@ -227,7 +227,7 @@ struct ClientUid {
     /// The cookie the client sent, and the identifier in it.
     cookie: Vec<u8>,
     got: Option<Uid>,
-    /// The identifier the client is given, and whether it is another one.
+    /// The identifier to set, and whether it replaces another one.
     set: Option<Uid>,
     reset: bool,
     /// The response has the cookie.
@@ -235,7 +235,7 @@ struct ClientUid {
 }
 
 /// The client's identifier; its cookie is read once.
-fn known(x: &mut Exchange, conf: &UseridLoc) -> ClientUid {
+fn client_uid(x: &mut Exchange, conf: &UseridLoc) -> ClientUid {
     match x.extensions.get::<ClientUid>() {
         Some(known) if known.name == conf.name.0 => known.clone(),
         _ => {
@@ -273,9 +273,9 @@ fn read(x: &Exchange, name: &[u8]) -> ClientUid {
     known
 }
 
-/// Decides on the identifier the client is given, if any.
+/// Returns the identifier to set for the client, if any.
 fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
-    let mut known = known(x, conf);
+    let mut known = client_uid(x, conf);
     if known.set.is_some() {
         return known;
     }
@@ -292,7 +292,7 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
         }
         known.reset = true;
         if reset == b"log" {
-            let uid = cookie::shown(&conf.name.0, got);
+            let uid = cookie::format(&conf.name.0, got);
             x.log(
                 Level::Notice,
                 format_args!("userid cookie \"{uid}\" was reset"),
@@ -339,7 +339,7 @@ fn address(x: &Exchange) -> [u8; 4] {
     }
 }
 
-/// Writes an identifier as a variable has it, where the mode is `least` at least.
+/// Appends the value of a variable, if the mode is at least `least`.
 fn show(
     x: &mut Exchange,
     out: &mut Vec<u8>,
@@ -354,7 +354,7 @@ fn show(
     let Some(uid) = uid(x, conf) else {
         return false;
     };
-    out.extend_from_slice(cookie::shown(&conf.name.0, uid).as_bytes());
+    out.extend_from_slice(cookie::format(&conf.name.0, uid).as_bytes());
     true
 }
 
@@ -368,7 +368,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let Some(uid) = known.set.filter(|_| !known.sent) else {
         return Ok(());
     };
-    // An error met by a later stage sends another head, with the fields of this one.
+    // If a later stage fails, the error response keeps the fields of this one.
     known.sent = true;
     let renewed = known.got.is_some() && !known.reset;
     let value = match renewed {

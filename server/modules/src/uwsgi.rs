@@ -1,4 +1,4 @@
-//! `uwsgi_pass`: requests are passed on to applications that speak uwsgi.
+//! `uwsgi_pass`: passes requests to uwsgi applications.
 //!
 //! Parameters are those of [`gateways`](crate::gateways). Absent: a cache, and TLS (`suwsgi://`).
 //!
@@ -84,7 +84,7 @@ impl Application for UwsgiLoc {
         let string = &x.loc::<Self>(&http).string.0;
         params::push::<Self>(x, cx, outgoing, fields, string.len())?;
         if !string.is_empty() {
-            // Without a name: it is sent as it is.
+            // A field without a name is sent unchanged.
             fields.push_id(FieldId::Other, b"", string);
         }
         Ok(())

@@ -1,11 +1,11 @@
-//! Comparing a name and a password with a user file, on another thread where that takes long.
+//! Compares a name and a password with a user file; slow hashes are computed on another thread.
 //!
-//! A refusal takes what the costliest entry of the file takes, whether there is an entry for the name or not: for an unknown
-//! name, and after one whose own comparison takes next to nothing, the password is compared with the costliest entry as well,
-//! and what comes of that is dropped. Where a file mixes slow forms, each takes its own time.
+//! A refusal takes as long as the costliest entry of the file, so that its time does not reveal whether a name exists.
+//! For an unknown name, or after a fast comparison, the password is also compared with the costliest entry, and the
+//! result is dropped. If a file mixes slow hash forms, each takes its own time.
 //!
-//! While a comparison is in progress its exchange waits. The key of a comparison has all inputs of the verdict, so a
-//! verdict never answers another question.
+//! The exchange waits for its comparison. The key of a comparison contains all inputs of the verdict, so a verdict is
+//! never used for another question.
 
 use std::hint::black_box;
 
@@ -19,14 +19,14 @@ use super::entries::Entry;
 use super::password::{self, Verdict, is_hashed};
 use super::{user_file, verified};
 
-/// The question: whether this is a user of the file, with this password.
+/// The inputs of a question: whether the file has this user with this password.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Question {
     /// The path of the user file.
     pub(super) path: Vec<u8>,
     /// The name.
     pub(super) user: Vec<u8>,
-    /// The password that was given.
+    /// The password of the request.
     pub(super) password: Vec<u8>,
 }
 
@@ -34,9 +34,9 @@ pub(super) struct Question {
 pub(super) enum Answer {
     /// It is answered.
     Verdict(Verdict),
-    /// The exchange waits, and is to ask again.
+    /// In progress: the exchange waits and then calls [`answer`] again.
     Wait,
-    /// It cannot be answered: the status; the reason has been logged.
+    /// The status of a failure; the reason has been logged.
     Failed(u16),
 }
 
@@ -49,9 +49,9 @@ struct Pending {
     since_ms: u64,
 }
 
-/// Answers a question, or goes on with it.
-pub(super) fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
-    // A body that breaks off meanwhile leads to an error page, which may ask something else.
+/// Compares a password, or continues the comparison in progress.
+pub(super) fn answer(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
+    // An aborted request body leads to an error page, which may need another comparison.
     match x.extensions.take::<Pending>() {
         Some(pending) if pending.question == question => look(x, cx, pending),
         _ => begin(x, cx, question),
@@ -97,7 +97,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, question: Question) -> Answer {
     }
 }
 
-/// Looks at a comparison in progress.
+/// Returns the verdict of a finished comparison, or continues to wait.
 fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
     let now_ms = cx.clock.mono_ms;
     match pending.job.progress() {
@@ -126,9 +126,9 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
 /// The inputs of a comparison.
 struct Comparison {
     stored: Option<Vec<u8>>,
-    /// The verdict, where it is known.
+    /// The verdict, if it is known without a comparison.
     verdict: Option<Verdict>,
-    /// A hash that a refused password is compared with besides.
+    /// A hash that a refused password is also compared with, for equal time.
     dummy: Option<Vec<u8>>,
 }
 
@@ -162,7 +162,7 @@ impl Comparison {
         }
     }
 
-    /// The verdict, if what is left to do takes no long time.
+    /// Returns the verdict if the remaining work is fast enough for this thread.
     fn at_once(&self, given: &[u8]) -> Option<Verdict> {
         let dummy_is_quick = || {
             self.dummy
@@ -175,7 +175,7 @@ impl Comparison {
         }
     }
 
-    /// Does what is left to do.
+    /// Runs the remaining comparisons.
     fn run(&self, given: &[u8]) -> Verdict {
         let verdict = match (&self.verdict, &self.stored) {
             (Some(verdict), _) => *verdict,

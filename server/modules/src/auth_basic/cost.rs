@@ -1,12 +1,11 @@
-//! Cost of comparing a password with a stored hash: cheap comparisons are done in place, the rest on another thread,
-//! and a name without an entry in a user file is compared with its costliest hash.
+//! Estimates the cost of comparing a password with a stored hash. Cheap comparisons run in place, the rest on another
+//! thread. A name without an entry is compared with the costliest hash of the file.
 //!
-//! Estimates only decide that; they need to be right within a factor of two or so.
+//! The estimates serve these two decisions alone; a factor of two is accurate enough.
 
 use super::crypt::{Setting, bcrypt_rounds, sha_params, yescrypt_params};
 
-/// The cost of comparing a password of `password_bytes` with a stored hash, microseconds; 1 for text that is no known
-/// hash.
+/// Estimated cost of comparing a password of `password_bytes` with a stored hash, microseconds; 1 for an unknown form.
 pub(crate) fn cost_us(stored: &[u8], password_bytes: usize) -> u64 {
     if stored.starts_with(b"{") {
         return 1;
@@ -38,23 +37,24 @@ fn rounds_of(text: &str) -> Option<u64> {
     conf::parse_digits(text.strip_prefix("rounds=")?.strip_suffix('$')?)
 }
 
-/// Whether a comparison may be done by a thread that serves others.
+/// Whether a comparison is fast enough for the thread of a worker.
 pub(crate) fn is_quick(stored: &[u8], password: &[u8]) -> bool {
     cost_us(stored, password.len()) <= QUICK_US
 }
 
-/// Whether one cost does not show beside another.
+/// Whether one cost cannot be measured beside another.
 pub(crate) fn is_negligible(cost_us: u64, beside_us: u64) -> bool {
     cost_us <= beside_us / NEGLIGIBLE_PARTS
 }
 
-/// The longest that a thread which serves others compares a password, microseconds: DES, and MD5 of usual passwords, take
-/// less, all else takes more.
+/// Maximum cost of a comparison on the thread of a worker, microseconds. DES, and MD5 of usual passwords, are below;
+/// all other hashes are above.
 const QUICK_US: u64 = 250;
 /// A cost is negligible beside another that is this many times as large.
 const NEGLIGIBLE_PARTS: u64 = 16;
-/// Measured at about 3 GHz: 100 us; 120 us, and 3 us for each byte of the password; 0.25 us and 5 ns for each byte in each
-/// round; 50 us in each round (12: 0.2 s); 17 ms for what crypt(5) of libxcrypt chooses, which is 2^17 blocks.
+/// Measured at about 3 GHz. DES: 100 us. MD5: 120 us, and 3 us per byte of the password. SHA: 0.25 us and 5 ns per
+/// byte, in each round. bcrypt: 50 us in each round (cost 12: 0.2 s). yescrypt: 17 ms with the default of libxcrypt,
+/// 2^17 blocks.
 const DES_US: u64 = 100;
 const MD5_US: u64 = 120;
 const MD5_BYTE_US: u64 = 3;
@@ -62,7 +62,7 @@ const SHA_ROUND_NS: u64 = 250;
 const SHA_BYTE_NS: u64 = 5;
 const BCRYPT_ROUND_US: u64 = 50;
 const YESCRYPT_BLOCKS_A_US: u64 = 8;
-/// Rounds of SHA-crypt where none are written, and characters of a hash of DES.
+/// Default rounds of SHA-crypt, and the length of a DES hash, characters.
 const SHA_ROUNDS: u64 = 5000;
 const DES_CHARACTERS: usize = 13;
 
@@ -92,7 +92,7 @@ mod tests {
             );
             assert_eq!(is_quick(stored.as_bytes(), b"password"), n < 3, "{stored}");
         }
-        // The square of its length shows in a long password.
+        // A long password is slow: the cost grows with the square of its length.
         assert!(!is_quick(b"$apr1$salt$x", &[b'x'; 100]));
     }
 

@@ -17,20 +17,20 @@ use super::des;
 /// The scheme and the parameters of a stored hash.
 #[derive(Clone, Copy)]
 pub(crate) enum Setting<'s> {
-    /// The whole of it.
+    /// The whole stored hash.
     Des(&'s str),
-    /// The form, and the salt.
+    /// The prefix, and the salt.
     Md5(&'s str, &'s str),
-    /// The form, the text of the rounds with a `$` behind it or none, the salt.
+    /// The form, the text of the rounds with a final `$` or an empty text, the salt.
     Sha(&'s str, &'s str, &'s str),
-    /// The form, the logarithm of the rounds as it is written, the text of the salt.
+    /// The form, the text of the logarithm of the rounds, the text of the salt.
     Bcrypt(&'s str, &'s str, &'s str),
-    /// The parameters as they are written, the text of the salt.
+    /// The text of the parameters, the text of the salt.
     Yescrypt(&'s str, &'s str),
 }
 
 impl<'s> Setting<'s> {
-    /// Reads a stored hash up to where the hash itself begins; `None` for a form that is not known.
+    /// Parses a stored hash up to the digest; `None` for an unknown form.
     pub(crate) fn parse(stored: &'s [u8]) -> Option<Self> {
         let stored = std::str::from_utf8(stored).ok()?;
         if !stored.is_ascii() {
@@ -65,7 +65,7 @@ impl<'s> Setting<'s> {
     }
 }
 
-/// The hash of a password, made as the stored one was; `None` for a form that is not known.
+/// Hashes a password with the scheme and parameters of a stored hash; `None` for an unknown form.
 pub(crate) fn crypt(stored: &[u8], password: &[u8]) -> Option<String> {
     match Setting::parse(stored)? {
         Setting::Des(stored) => des::crypt(stored, password),
@@ -76,7 +76,7 @@ pub(crate) fn crypt(stored: &[u8], password: &[u8]) -> Option<String> {
     }
 }
 
-/// The salt: what is before the next `$`.
+/// Returns the salt: the text before the next `$`.
 fn salt_of(text: &str) -> &str {
     text.split('$').next().unwrap_or_default()
 }
@@ -123,7 +123,7 @@ fn md5(form: &str, salt: &str, password: &[u8]) -> String {
     format!("${form}${salt}${hash}")
 }
 
-/// `$5$salt$hash` and `$6$salt$hash`, with `rounds=number$` before the salt or not.
+/// `$5$salt$hash` and `$6$salt$hash`, with an optional `rounds=number$` before the salt.
 fn sha(form: &str, rounds: &str, salt: &str, password: &[u8]) -> Option<String> {
     let params = sha_params(rounds)?;
     let hash = match form {
@@ -139,13 +139,13 @@ fn sha(form: &str, rounds: &str, salt: &str, password: &[u8]) -> Option<String> 
     Some(format!("${form}${rounds}{salt}${hash}"))
 }
 
-/// The parameters of SHA-crypt, of `rounds=number$` or nothing.
+/// Returns the parameters of SHA-crypt from `rounds=number$` or an empty text.
 pub(crate) fn sha_params(rounds: &str) -> Option<sha_crypt::Params> {
     rounds.trim_end_matches('$').parse().ok()
 }
 
-/// The text of a hash of SHA-crypt: its bytes in threes, one of each third, led by the last third, then by the one
-/// that is `turn` thirds on.
+/// Encodes a SHA-crypt digest. Bytes are taken in threes, one from each third. The last third comes first, then the one
+/// `turn` thirds on.
 fn sha_text(hash: &[u8], turn: usize) -> String {
     let third = hash.len() / 3;
     let threes = (0..third).flat_map(|n| [2, 1, 0].map(|at| n + third * ((at + turn * n) % 3)));
@@ -158,7 +158,7 @@ fn sha_text(hash: &[u8], turn: usize) -> String {
 fn bcrypt(form: &str, cost: &str, text: &str, password: &[u8]) -> Option<String> {
     let rounds = bcrypt_rounds(cost)?;
     let salt = Base64Bcrypt::decode_vec(text).ok()?;
-    // The password counts with the zero behind it, up to 72 bytes in all.
+    // The key is the password with its final zero, up to 72 bytes.
     let mut key = password[..password.len().min(BCRYPT_KEY_MAX)].to_vec();
     key.push(0);
     key.truncate(BCRYPT_KEY_MAX);
@@ -178,12 +178,12 @@ fn bcrypt(form: &str, cost: &str, text: &str, password: &[u8]) -> Option<String>
         }
         hash.extend(pair.into_iter().flat_map(u32::to_be_bytes));
     }
-    // The last byte was left out by mistake when bcrypt was new, and has been since.
+    // The first bcrypt omitted the last byte by mistake; all others have to do so, too.
     let hash = Base64Bcrypt::encode_string(&hash[..23]);
     Some(format!("${form}${cost}${text}{hash}"))
 }
 
-/// Rounds of bcrypt, of the logarithm as it is written.
+/// Returns the rounds of bcrypt from the text of their logarithm.
 pub(crate) fn bcrypt_rounds(cost: &str) -> Option<u32> {
     let two_digits = cost.len() == 2 && cost.bytes().all(|b| b.is_ascii_digit());
     match cost.parse::<u32>() {
@@ -202,13 +202,13 @@ fn yescrypt(written: &str, text: &str, password: &[u8]) -> Option<String> {
     Some(format!("$y${written}${text}${hash}"))
 }
 
-/// The parameters of yescrypt, as far as a thread may follow them.
+/// Returns the parameters of yescrypt; `None` if they need too much memory or time.
 pub(crate) fn yescrypt_params(written: &str) -> Option<yescrypt::Params> {
     let params: yescrypt::Params = written.parse().ok()?;
     (fits_in_memory(&params) && is_timely(&params)).then_some(params)
 }
 
-/// Whether a thread may take the memory that the parameters ask for.
+/// Whether the memory for these parameters is within `YESCRYPT_BYTES_MAX`.
 fn fits_in_memory(params: &yescrypt::Params) -> bool {
     let blocks = params.n().saturating_add(u64::from(params.p()));
     let bytes = blocks
@@ -218,8 +218,8 @@ fn fits_in_memory(params: &yescrypt::Params) -> bool {
     bytes.saturating_add(lanes) <= YESCRYPT_BYTES_MAX
 }
 
-/// Whether the time follows from the memory: the parameter `t`, which no tool writes, would let it be anything. The
-/// library does not expose it, so the parameters are compared with those that lack it.
+/// Whether the memory bounds the time. The parameter `t`, which no tool writes, could make it arbitrary. The library
+/// does not expose `t`, so the parameters are compared with parameters without it.
 fn is_timely(params: &yescrypt::Params) -> bool {
     use yescrypt::Mode::{Classic, Rw, Worm};
     let (n, r, p) = (params.n(), params.r(), params.p());
@@ -227,25 +227,24 @@ fn is_timely(params: &yescrypt::Params) -> bool {
     [Rw, Worm, Classic].map(without).contains(&Ok(*params))
 }
 
-/// Bytes of a salt that MD5 is given, and the most that SHA-crypt takes.
+/// Maximum lengths of the salts of MD5 and of SHA-crypt, bytes.
 const MD5_SALT_MAX: usize = 8;
 const SHA_SALT_MAX: usize = 16;
-/// Characters of a salt of bcrypt, and bytes of its key.
+/// Length of a bcrypt salt, characters, and of its key, bytes.
 const BCRYPT_SALT_LEN: usize = 22;
 const BCRYPT_KEY_MAX: usize = 72;
 /// The text that bcrypt encrypts.
 const BCRYPT_TEXT: &[u8; 24] = b"OrpheanBeholderScryDoubt";
-/// The memory one computation of yescrypt may take: a little more than the highest of the costs that crypt(5) lets one
-/// ask for, 1 GiB, and 64 times the usual one.
+/// Maximum memory of a yescrypt computation, bytes. crypt(5) offers at most 1 GiB; this is 64 times its default.
 const YESCRYPT_BYTES_MAX: u64 = (1 << 30) + (1 << 20);
-/// Memory for each of the parameter `p` besides its blocks.
+/// Memory for each parallel lane (`p`) besides its blocks, bytes.
 const YESCRYPT_LANE_BYTES: u64 = 12 << 10;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Hashes made by crypt(3) of libxcrypt 4.4 and by `openssl passwd -apr1`, and what they were made of.
+    /// Hashes of crypt(3) in libxcrypt 4.4 and of `openssl passwd -apr1`, with their passwords.
     const MADE: &str = include_str!("hashes.txt");
 
     #[test]

@@ -1,12 +1,12 @@
-//! The oldest hash of crypt(3): a block of zeros, encrypted 25 times by DES with the password as key and the salt as a
-//! change to its expansion.
+//! The oldest hash of crypt(3): DES with the password as key encrypts a block of zeros 25 times. The salt modifies the
+//! expansion.
 //!
-//! Written for clarity, a bit at a time: it is as slow as such a hash may be. Only seven bits of the first eight
-//! characters of a password count.
+//! Written for clarity, one bit at a time; password hashes may be slow. Only seven bits of the first eight characters
+//! of a password count.
 //!
 //! Source: FIPS 46-3; crypt(3).
 
-/// The hash of a password with the salt of a stored hash; `None` if that is not one.
+/// Hashes a password with the salt of a stored hash; `None` if that is no DES hash.
 pub(crate) fn crypt(stored: &str, password: &[u8]) -> Option<String> {
     let salt = stored.get(..2).filter(|_| stored.len() == HASH_LEN)?;
     let mut swapped = 0;
@@ -30,7 +30,8 @@ pub(crate) fn crypt(stored: &str, password: &[u8]) -> Option<String> {
     Some(hash)
 }
 
-/// The bits of a number of `width` bits that a table names, first the highest; 1 is the highest of the number.
+/// Returns the bits of a number in the order of a table, the highest first. The table counts from 1, the highest bit of
+/// `width`.
 fn pick(from: u64, width: u32, table: &[u8]) -> u64 {
     table
         .iter()
@@ -58,7 +59,7 @@ fn encrypt(block: u64, keys: &[u64; 16], swapped: usize) -> u64 {
 }
 
 fn round(right: u64, key: u64, swapped: usize) -> u64 {
-    // A number of four bits between each pair of its neighbours' nearest bits.
+    // Expansion E: each group of four bits with its two neighbour bits.
     let expanded = (0..8).fold(0, |all, n: u32| {
         let turned = (right as u32).rotate_left(4 * n + 5) & 63;
         all << 6 | u64::from(turned)
@@ -72,7 +73,7 @@ fn round(right: u64, key: u64, swapped: usize) -> u64 {
     pick(boxed, 32, &SPREAD)
 }
 
-/// Exchanges bits of the halves of an expansion, as the salt says: its lowest bit is about their first ones.
+/// Swaps bits between the halves of an expansion. The lowest bit of the salt selects the highest bit of both halves.
 fn swap(expanded: u64, swapped: usize) -> u64 {
     let mask = (0..12).filter(|n| swapped >> n & 1 == 1);
     let mask = mask.fold(0, |all, n| all | 1_u64 << (23 - n));
@@ -82,7 +83,7 @@ fn swap(expanded: u64, swapped: usize) -> u64 {
 }
 
 const DIGITS: &[u8; 64] = b"./0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-/// Characters of a hash, with its salt.
+/// Length of a hash with its salt, characters.
 const HASH_LEN: usize = 13;
 const HALF_KEY: u64 = (1 << 28) - 1;
 const SHIFTS: [u32; 16] = [1, 1, 2, 2, 2, 2, 2, 2, 1, 2, 2, 2, 2, 2, 2, 1];

@@ -7,26 +7,26 @@ use super::cost::cost_us;
 /// A user's entry in a user file.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Entry {
-    /// The password stored for the user, as it is written; `None` if the file does not name the user.
+    /// The stored password of the user; `None` if the file has no entry.
     pub(crate) stored: Option<Vec<u8>>,
-    /// The stored password of anybody that takes longest to be compared, the first of several.
+    /// The stored password with the costliest comparison; the first of several.
     pub(crate) costliest: Option<Vec<u8>>,
 }
 
-/// Looks for a user in the pieces of a file.
+/// Searches for a user in a file that is read in pieces.
 pub(crate) struct Search<'a> {
     user: &'a [u8],
     /// The entry found so far.
     pub(crate) entry: Entry,
-    /// The cost of the costliest, for a password of usual length.
+    /// Cost of the costliest entry for a password of usual length, microseconds.
     cost_us: u64,
-    /// The line that the piece before broke off in; empty for one that is too long, and whether it is.
+    /// The incomplete last line of the previous piece; empty if it is too long.
     held: Vec<u8>,
     too_long: bool,
 }
 
 impl<'a> Search<'a> {
-    /// Begins to look for a user.
+    /// Begins a search for a user.
     pub(crate) fn new(user: &'a [u8]) -> Self {
         Self {
             user,
@@ -37,7 +37,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Takes the next piece of a file.
+    /// Processes the next piece of the file.
     pub(crate) fn piece(&mut self, piece: &[u8]) {
         let Some(first) = memchr::memchr(b'\n', piece) else {
             return self.hold(piece);
@@ -58,14 +58,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// The line held ends, at the end of the file or before.
+    /// Processes the incomplete line once it is complete, or at the end of the file.
     pub(crate) fn end(&mut self) {
         let line = std::mem::take(&mut self.held);
         self.line(&line);
         self.too_long = false;
     }
 
-    /// Looks at whole lines.
+    /// Processes complete lines.
     pub(crate) fn lines(&mut self, text: &[u8]) {
         let mut start = 0;
         for end in memchr::memchr_iter(b'\n', text).chain([text.len()]) {
@@ -94,9 +94,9 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Bytes of a line that lies in more than one piece; a longer one is passed over.
+/// Maximum length of a line that spans two pieces of the file, bytes; a longer one is skipped.
 const LINE_MAX: usize = 4096;
-/// Bytes of a usual password.
+/// Length of a usual password, bytes.
 const USUAL_BYTES: usize = 8;
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Stored passwords: their forms, and comparison with a given password.
+//! Stored passwords: their forms, and their comparison with the password of a request.
 //!
-//! `{PLAIN}`, `{SHA}` and `{SSHA}` are here, the forms of crypt(3) in [`super::crypt`]. Comparisons take a time that does
-//! not depend on how much fits.
+//! `{PLAIN}`, `{SHA}` and `{SSHA}` are here, the forms of crypt(3) in [`super::crypt`]. Comparisons run in constant
+//! time.
 //!
 //! Source: nginx documentation, `auth_basic_user_file`; RFC 2307, section 5.3.
 
@@ -30,9 +30,9 @@ impl Verdict {
     }
 }
 
-/// Compares a password that was given with what is stored.
+/// Compares the password of a request with a stored one.
 pub(crate) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
-    // Whoever hashed a password took its end for the end of a C string: with a zero inside, none is meant.
+    // Passwords were hashed as C strings, so one that contains a zero byte fits no hash.
     if given.contains(&0) || (is_hashed(stored) && given.len() > HASHED_MAX) {
         return Verdict::Wrong;
     }
@@ -43,7 +43,7 @@ pub(crate) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
         return Verdict::of(equal(hash, digest(given, b"").as_bytes()));
     }
     if let Some(hash) = stored.strip_prefix(b"{SSHA}") {
-        // What follows the 20 bytes of the digest is the salt.
+        // The salt follows the 20 bytes of the digest.
         let salt = std::str::from_utf8(hash)
             .ok()
             .and_then(|text| Base64::decode_vec(text).ok())
@@ -57,7 +57,7 @@ pub(crate) fn compare(stored: &[u8], given: &[u8]) -> Verdict {
     }
 }
 
-/// Whether a stored password is a hash whose computation is meant to take long.
+/// Whether a stored password is a crypt(3) hash, which may be slow.
 pub(crate) fn is_hashed(stored: &[u8]) -> bool {
     !stored.starts_with(b"{")
 }
@@ -69,7 +69,7 @@ fn digest(password: &[u8], salt: &[u8]) -> String {
 }
 
 const SHA1_BYTES: usize = 20;
-/// The longest password that a hash is computed of, as in libxcrypt: some of them take the square of its length.
+/// Maximum length of a password for hashes, bytes, as in libxcrypt: some hashes take quadratic time.
 const HASHED_MAX: usize = 511;
 
 #[cfg(test)]

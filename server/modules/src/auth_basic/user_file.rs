@@ -1,8 +1,7 @@
-//! The user file, as it is read.
+//! Reads the user file.
 //!
-//! A small file is looked through where the driver holds it, a larger one piece by piece, and always to its end: the
-//! time it takes does not depend on whether and where a name stands. Absent: keeping anything of the file from one
-//! request to the next.
+//! A small file is searched in the memory of the driver, a larger one piece by piece. The search always runs to the end
+//! of the file: its time does not reveal whether a name exists. Absent: caching between requests.
 //!
 //! Source: nginx documentation, `auth_basic_user_file`.
 
@@ -16,7 +15,7 @@ use server_http::paths::log_failed;
 
 use super::entries::{Entry, Search};
 
-/// Looks for a user.
+/// Searches for a user.
 ///
 /// # Errors
 /// The status to answer with when the file cannot be read; the reason has been logged.

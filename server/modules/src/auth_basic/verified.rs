@@ -1,12 +1,12 @@
-//! Passwords that were found to fit a slow hash: they are remembered for a while, so that a page with a hundred pictures
-//! costs one computation and not a hundred, each of which would hold up a thread.
+//! A cache of passwords that fit a slow hash. A page with a hundred pictures then costs one computation instead of a
+//! hundred, each of which would block a thread.
 //!
-//! An entry says that a password fits a stored hash, which stays true for ever. It is looked up by both, so after a
-//! change of the user file the look-up finds nothing, and needs no invalidation. The key of the look-up is SHA-256
-//! under a secret of the thread; neither password nor hash is kept. Failures are not kept.
+//! An entry means that a password fits a stored hash, which never changes. The key is SHA-256 of both under a secret of
+//! the thread, so a changed user file needs no invalidation. Neither password nor hash is stored. Failures are not
+//! cached.
 //!
-//! For the same reason requests that ask the same at the same time wait for one comparison. Its key has the name in
-//! it, so that an unknown name and a known one are indistinguishable.
+//! Concurrent requests with an equal question share one comparison. The key of that comparison contains the name, so
+//! that known and unknown names are indistinguishable.
 
 use std::cell::RefCell;
 use std::collections::hash_map::RandomState;
@@ -18,17 +18,17 @@ use sha2::{Digest, Sha256};
 use super::password::Verdict;
 use crate::secrets::equal;
 
-/// Whether a password was found to fit what is stored, a while before a monotonic time in milliseconds at most.
+/// Whether a password is cached as fitting a stored hash. `now_ms` is monotonic time.
 pub(super) fn knows(stored: &[u8], given: &[u8], now_ms: u64) -> bool {
     THREAD.with_borrow_mut(|memory| memory.knows(stored, given, now_ms))
 }
 
-/// Remembers that a password fits what is stored.
+/// Caches that a password fits a stored hash.
 pub(super) fn remember(stored: &[u8], given: &[u8], now_ms: u64) {
     THREAD.with_borrow_mut(|memory| memory.remember(stored, given, now_ms));
 }
 
-/// The job that compares the same, or else the one that is begun now.
+/// Joins the running comparison with an equal key, or begins one.
 pub(super) fn join<E>(
     same: &[&[u8]],
     begin: impl FnOnce() -> Result<Job<Verdict>, E>,
@@ -45,7 +45,7 @@ type Mark = [u8; 32];
 /// The verified passwords of a thread.
 struct Memory {
     secret: Mark,
-    /// Marks and when they were made, oldest first.
+    /// Digests and their times, milliseconds; the oldest first.
     marks: Vec<(Mark, u64)>,
     /// Comparisons that exchanges of this thread wait for.
     jobs: Vec<(Mark, WeakJob<Verdict>)>,
@@ -102,7 +102,7 @@ impl Memory {
     fn mark(&self, parts: &[&[u8]]) -> Mark {
         let mut sha = Sha256::new().chain_update(self.secret);
         for part in parts {
-            // The length says where one ends and the next begins.
+            // Lengths separate the parts, so that no two lists of parts have one digest.
             sha.update(part.len().to_le_bytes());
             sha.update(part);
         }
@@ -122,7 +122,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the password has to be compared, which it then is.
+    /// Returns whether the password had to be compared, and compares it.
     fn computed(memory: &mut Memory, stored: &str, given: &str, now_ms: u64) -> bool {
         let (stored, given) = (stored.as_bytes(), given.as_bytes());
         if memory.knows(stored, given, now_ms) {

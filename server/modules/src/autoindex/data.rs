@@ -46,7 +46,7 @@ pub(super) fn json(entries: &[Entry], callback: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Appends a JSON string's content; bytes that are not UTF-8 stay as they are.
+/// Appends the content of a JSON string; invalid UTF-8 is unchanged.
 fn escape_json(text: &[u8], out: &mut Vec<u8>) {
     for &b in text {
         match b {

@@ -1,8 +1,8 @@
 //! Tables between charsets, and the body stage that applies one.
 //!
-//! A byte that a table does not name becomes `?`; a character that the target charset does not have becomes a numeric
-//! character reference, as in nginx. A sequence cut by the end of a chunk waits for the next one; one cut by the end of
-//! the body is dropped.
+//! A byte without an entry becomes `?`. A character missing in the target charset becomes a numeric character
+//! reference, as in nginx. An incomplete sequence at the end of a chunk waits for the next one; at the end of the body
+//! it is dropped.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use server_http::exchange::{BodyStage, Broken};
 
 /// A table between two charsets.
 pub(super) enum Table {
-    /// Byte to byte, there and back.
+    /// Byte to byte, in both directions.
     Bytes(Box<[u8; 256]>, Box<[u8; 256]>),
-    /// A byte to its UTF-8 sequence, and characters to bytes.
+    /// Bytes to UTF-8 sequences, and characters to bytes.
     Utf8(Box<[Sequence; 256]>, Pages),
 }
 
@@ -30,7 +30,7 @@ impl Table {
 pub(super) struct Sequence([u8; 4]);
 
 impl Sequence {
-    /// Of a byte that stays as it is.
+    /// The entry of an unchanged byte.
     fn same(byte: u8) -> Self {
         Self([byte, 0, 0, 1])
     }
@@ -44,11 +44,11 @@ impl Sequence {
     }
 }
 
-/// Bytes by character; 0 for none.
+/// A table from characters to bytes; 0 for characters without a byte.
 pub(super) struct Pages {
-    /// In pages of 256 characters.
+    /// Pages of 256 characters.
     pages: Vec<Option<Box<[u8; 256]>>>,
-    /// Characters of two bytes of UTF-8: the usual case.
+    /// Characters with two bytes in UTF-8, the usual case.
     short: Box<[u8; 0x800]>,
 }
 
@@ -72,7 +72,7 @@ impl Pages {
         }
     }
 
-    /// The byte of a character that begins with these bytes, if the character has two and a byte.
+    /// Returns the byte of a two-byte character, if it has one.
     #[inline]
     fn get_short(&self, text: &[u8]) -> Option<u8> {
         let &[first @ 0xc2..0xe0, second @ 0x80..0xc0, ..] = text else {
@@ -88,7 +88,7 @@ impl Pages {
     }
 }
 
-/// Which way a table is used.
+/// The direction of a conversion.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     /// From the first charset of `charset_map` to the second.
@@ -104,7 +104,7 @@ pub(super) enum Wrong {
     To,
 }
 
-/// A table while it is read.
+/// Builds a table from the lines of `charset_map`.
 pub(super) struct Builder(Table);
 
 impl Builder {
@@ -167,7 +167,7 @@ fn utf8_sequence(text: &[u8]) -> Option<Sequence> {
     Some(sequence)
 }
 
-/// The front of a text in UTF-8.
+/// The first character of a text in UTF-8.
 enum Decoded {
     /// A character and the length of its sequence.
     Character(u32, usize),
@@ -178,7 +178,7 @@ enum Decoded {
 /// More bytes are needed.
 struct Incomplete;
 
-/// Takes a sequence of two bytes or more from the front (RFC 3629); a byte of ASCII is not one.
+/// Decodes a sequence of at least two bytes at the start of a text (RFC 3629). ASCII counts as invalid.
 fn decode(text: &[u8]) -> Result<Decoded, Incomplete> {
     let (more, mut character, least) = match text.first() {
         Some(b @ 0xf0..0xf8) => (3, u32::from(b & 7), 0x1_0000),
@@ -205,7 +205,7 @@ fn decode(text: &[u8]) -> Result<Decoded, Incomplete> {
 pub(super) struct Recode {
     table: Arc<Table>,
     direction: Direction,
-    /// The front of a sequence that the last chunk ended in.
+    /// The incomplete sequence at the end of the last chunk.
     held: Vec<u8>,
 }
 
@@ -290,7 +290,7 @@ fn from_utf8(pages: &Pages, held: &mut Vec<u8>, text: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Copies ASCII in the front of a text as far as it has whole blocks of it; returns the rest.
+/// Copies whole blocks of ASCII from the start of a text; returns the rest.
 fn copy_ascii<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
     let blocks = text.chunks_exact(16).take_while(|block| block.is_ascii());
     let (run, rest) = text.split_at(blocks.count() * 16);
@@ -298,7 +298,7 @@ fn copy_ascii<'t>(text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
     rest
 }
 
-/// Changes characters of one byte and of two, a block at most; returns the rest.
+/// Converts characters of one and two bytes, at most one block; returns the rest.
 fn short_characters<'t>(pages: &Pages, mut text: &'t [u8], out: &mut Vec<u8>) -> &'t [u8] {
     // `Vec::push` would compare the capacity for each character.
     let mut made = [0; BLOCK_BYTES];

@@ -1,6 +1,6 @@
 //! `Accept-Encoding`: the codings that a client accepts, with their weights.
 //!
-//! Source: RFC 9110, sections 12.4.2 and 12.5.3. As in nginx, a coding whose weight is malformed is not taken.
+//! Source: RFC 9110, sections 12.4.2 and 12.5.3. As in nginx, a coding with a malformed weight is not accepted.
 
 use super::coding::{CODINGS, Coding};
 
@@ -36,17 +36,17 @@ impl Accepted {
             (Some(parameter), None) => weight(parameter.trim_ascii()).unwrap_or(0),
             (Some(_), Some(_)) => 0,
         };
-        // Named twice: the first says it, as in nginx.
+        // The first of two equal names counts, as in nginx.
         slot.get_or_insert(weight);
     }
 
-    /// How gladly a coding is taken, 0 for not at all.
+    /// Returns the weight of a coding in thousandths; 0 if it is not accepted.
     pub(super) fn weight(&self, coding: Coding) -> u16 {
         self.named[coding as usize].or(self.any).unwrap_or(0)
     }
 
-    /// The coding that the client likes best among those offered, the first of them where it likes several; `None`
-    /// where it takes none of them or would rather have the body as it is.
+    /// Returns the offered coding with the highest weight, the first of several. `None` if none is accepted or the
+    /// client prefers the identity.
     pub(super) fn best(&self, offered: impl Iterator<Item = Coding>) -> Option<Coding> {
         let mut best = None;
         let mut most = 0;

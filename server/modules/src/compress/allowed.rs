@@ -1,5 +1,4 @@
-//! Which clients may get gzip: those that say so, and are not excluded by version, by name or for the proxy they come
-//! through.
+//! Decides whether a client may get gzip: it accepts it, and is not excluded by version, browser or proxy.
 //!
 //! Source: nginx documentation, `gzip_http_version`, `gzip_proxied`, `gzip_disable`.
 
@@ -20,11 +19,11 @@ pub(super) fn accepted(x: &Exchange) -> Accepted {
 
 /// Whether the response may be sent with gzip.
 pub(super) fn gzip(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
-    // A body within another is in no coding of its own.
+    // The body of a subrequest becomes part of another body, and has no coding.
     !x.is_subrequest() && accepted(x).weight(Coding::Gzip) > 0 && not_excluded(x, cx, conf)
 }
 
-/// Whether only the client's `Accept-Encoding` is left to decide on gzip.
+/// Whether gzip is allowed apart from the client's `Accept-Encoding`.
 pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bool {
     let least = match *conf.version {
         HttpVersion::V10 => Version::Http10,
@@ -49,8 +48,8 @@ pub(super) fn not_excluded(x: &Exchange, cx: &Ctx<'_>, conf: &CompressLoc) -> bo
     }
 }
 
-/// Whether `gzip_disable` names a browser. As in nginx one that an expression cannot be compared with gets no gzip: that
-/// decides on nothing else, and so the request goes on.
+/// Whether `gzip_disable` matches a browser. If the expression exceeds its limits, gzip is disabled as in nginx, and
+/// the request continues.
 fn excludes(x: &Exchange, regex: &Regex, agent: &[u8]) -> bool {
     regex.is_match(agent).unwrap_or_else(|limit| {
         let text = limit.display(agent, &regex.pattern);
@@ -91,7 +90,7 @@ fn proxied(x: &Exchange, cx: &Ctx<'_>, mask: u32) -> bool {
     !(says(NO_LAST_MODIFIED) && dated || says(NO_ETAG) && x.reply.etag.is_some())
 }
 
-/// Whether a list names a word.
+/// Whether a list contains a word.
 fn lists(value: &[u8], word: &[u8]) -> bool {
     let mut words = value.split(|b| matches!(b, b',' | b';' | b' ' | b'\t' | b'='));
     words.any(|w| w.eq_ignore_ascii_case(word))
@@ -110,7 +109,7 @@ pub(super) const PROXIED: &[(&str, u32)] = &[
     ("any", ANY),
 ];
 
-/// Nothing that came through a proxy.
+/// No response to a request that came through a proxy.
 pub(super) const OFF: u32 = 1;
 const EXPIRED: u32 = 2;
 const NO_CACHE: u32 = 4;

@@ -1,9 +1,9 @@
-//! `compress_cache`: the compressed forms of files, beside the files in the cache.
+//! `compress_cache`: caches compressed forms of files.
 //!
-//! A form belongs to the value that `Files::open` gave for its file, not to a name. The look at the path that decides
-//! whether that value still serves decides about the form as well: a file that changed in any way comes with another
-//! value, which has no form. Only files that have settled get one, so that no change escapes that look. Forms are evicted
-//! by S3-FIFO; one whose file is not kept any more is found by no one, and goes when later ones come.
+//! A form belongs to the `Opened` value that `Files::open` returned, not to a name. A changed file gets a new value,
+//! which has no form, so the check of the file is the check of the form too. Only settled files get a form, since that
+//! check could miss a change of others. S3-FIFO evicts forms. A form without its file cannot be found; later inserts
+//! remove it.
 
 use std::cell::RefCell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
@@ -14,12 +14,12 @@ use server_base::s3_fifo::S3Fifo;
 
 use super::coding::Params;
 
-/// The compressed form of a file; `None` where it is to be made.
+/// Returns the compressed form of a file, if it is cached.
 pub(super) fn find(file: &Rc<Opened>, params: Params) -> Option<Rc<[u8]>> {
     THREAD.with_borrow_mut(|forms| forms.find(file, params))
 }
 
-/// Where a form is to be kept when it is made.
+/// The cache entry for a form that is being compressed.
 pub(super) struct Keep {
     /// The file.
     pub(super) place: Rc<Opened>,
@@ -30,19 +30,19 @@ pub(super) struct Keep {
 }
 
 impl Keep {
-    /// Keeps a form within the thread's limit; false if it is too large for that.
+    /// Caches a form within the limit of the thread; false if it is too large.
     pub(super) fn keep(&self, form: &Rc<[u8]>) -> bool {
         let limit_bytes = self.limit_bytes;
         THREAD.with_borrow_mut(|forms| forms.keep(&self.place, self.params, form, limit_bytes))
     }
 
-    /// The longest form that is kept, bytes.
+    /// Maximum length of a cached form, bytes.
     pub(super) fn most_bytes(&self) -> u64 {
         (self.limit_bytes / LARGEST_PART).saturating_sub(ENTRY_BYTES)
     }
 }
 
-/// The file that a form may be kept with.
+/// Returns the file if a form of it may be cached.
 pub(super) fn place(source: Option<&Rc<Opened>>) -> Option<&Rc<Opened>> {
     source.filter(|opened| opened.settled)
 }
@@ -54,12 +54,12 @@ thread_local! {
 /// The forms of one thread.
 struct Forms {
     entries: S3Fifo<Form>,
-    /// Where the search for forms of files that are not kept any more goes on.
+    /// Position at which the next search for forms without a file begins.
     next: u32,
 }
 
 struct Form {
-    /// Its address in memory is not reused while the form refers to it.
+    /// The weak reference keeps its address from being reused.
     file: Weak<Opened>,
     params: Params,
     bytes: Rc<[u8]>,
@@ -100,7 +100,7 @@ impl Forms {
         }
         self.entries.set_limit(limit_bytes);
         self.forget_closed();
-        // A limit that was lowered is reached piece by piece; until then nothing is kept.
+        // A lowered limit is reached gradually; until then nothing is inserted.
         let shrunk = (0..RELEASED_MAX).any(|_| self.entries.shrink().is_none());
         if !shrunk {
             return false;
@@ -116,7 +116,7 @@ impl Forms {
         self.entries.insert(hash(file, params), size, form).is_ok()
     }
 
-    /// Looks at some forms whether their files are still kept.
+    /// Removes forms without a file among the next few entries.
     fn forget_closed(&mut self) {
         for _ in 0..LOOKS_A_FORM {
             self.next = match self.next + 1 {
@@ -135,13 +135,13 @@ fn hash(file: &Rc<Opened>, params: Params) -> u64 {
     BuildHasherDefault::<DefaultHasher>::default().hash_one((Rc::as_ptr(file), params))
 }
 
-/// Bytes that an entry is accounted with beside its own: the slot, and the file's value, whose memory the form holds.
+/// Overhead of an entry, bytes: the slot, and the `Opened` value that the weak reference keeps allocated.
 const ENTRY_BYTES: u64 = 256;
 
-/// No form takes more than this part of the room.
+/// A form larger than this fraction of the limit is not cached.
 const LARGEST_PART: u64 = 4;
 
-/// Number of forms that are examined for each that is kept.
+/// Forms examined at each insert.
 const LOOKS_A_FORM: usize = 8;
 
 /// Maximum number of forms that are released at once after the limit was lowered.

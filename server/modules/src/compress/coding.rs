@@ -15,7 +15,7 @@ pub(super) enum Coding {
 pub(super) const CODINGS: usize = 3;
 
 impl Coding {
-    /// All of them, in the order in which they are preferred where the client does not care.
+    /// All codings, in the order of preference if the client has none.
     pub(super) const ALL: [Self; CODINGS] = [Self::Brotli, Self::Zstd, Self::Gzip];
 
     /// The name in `Accept-Encoding` and `Content-Encoding`.
@@ -39,7 +39,7 @@ impl Coding {
     /// The coding of a name.
     pub(super) fn of(token: &[u8]) -> Option<Self> {
         let is = |coding: &Self| token.eq_ignore_ascii_case(coding.token().as_bytes());
-        // RFC 9110, section 8.4.1.3: the older name means the same.
+        // RFC 9110, section 8.4.1.3: "x-gzip" is equivalent.
         let gzip = token.eq_ignore_ascii_case(b"x-gzip");
         Self::ALL
             .into_iter()

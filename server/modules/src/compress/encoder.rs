@@ -1,7 +1,6 @@
-//! Encoders of streams: bytes in, in pieces, compressed bytes out; a flush makes all that came in readable.
+//! Encoders for streams: they accept chunks and append compressed bytes. A flush makes all input so far decodable.
 //!
-//! The memory of gzip's and Zstandard's is kept by the thread for the next response; the Brotli library cannot start
-//! again in the memory it has.
+//! Threads reuse encoders of gzip and Zstandard; the Brotli library cannot reset an encoder.
 //!
 //! Source: the libraries' manuals; RFC 9659 for Zstandard's window.
 
@@ -25,7 +24,7 @@ pub(super) enum Until {
     Later,
     /// All of it.
     Flushed,
-    /// All of it, and nothing comes after it.
+    /// All output; the body is complete.
     Ended,
 }
 
@@ -36,12 +35,12 @@ enum Codec {
     Gzip(Box<Compress>, GzipKey),
     Brotli(BrotliEncoder),
     Zstd(CCtx<'static>),
-    /// Its memory went back to the thread.
+    /// The encoder was returned to the thread.
     Gone,
 }
 
 impl Encoder {
-    /// An encoder for a body of a length, where that is known.
+    /// Creates an encoder; `length` is the length of the body, if it is known.
     pub(super) fn new(params: Params, length: Option<u64>) -> Self {
         Self(match params.coding {
             Coding::Gzip => {
@@ -53,7 +52,7 @@ impl Encoder {
         })
     }
 
-    /// Takes bytes and appends what is made of them.
+    /// Compresses bytes and appends the output.
     pub(super) fn write(
         &mut self,
         input: &[u8],
@@ -71,10 +70,10 @@ impl Encoder {
 
 impl Drop for Encoder {
     fn drop(&mut self) {
-        // While a thread ends its memory may be gone already.
-        let _ = KEPT.try_with(|kept| {
+        // While a thread ends its encoders may already be freed.
+        let _ = IDLE.try_with(|kept| {
             let mut kept = kept.borrow_mut();
-            memory::on_relief(|| KEPT.with_borrow_mut(|kept| *kept = Kept::default()));
+            memory::on_relief(|| IDLE.with_borrow_mut(|kept| *kept = IdleEncoders::default()));
             match std::mem::replace(&mut self.0, Codec::Gone) {
                 Codec::Gzip(encoder, key) if kept.gzip.len() < KEPT_MAX => {
                     kept.gzip.push((key, encoder))
@@ -92,20 +91,20 @@ impl Drop for Encoder {
 
 /// Idle encoders of a thread.
 #[derive(Default)]
-struct Kept {
+struct IdleEncoders {
     gzip: Vec<(GzipKey, Box<Compress>)>,
     zstd: Vec<CCtx<'static>>,
 }
 
 thread_local! {
-    static KEPT: RefCell<Kept> = RefCell::default();
+    static IDLE: RefCell<IdleEncoders> = RefCell::default();
 }
 
 /// Level and window, as a power of two, of a gzip encoder.
 type GzipKey = (u8, u8);
 
 fn gzip(key: GzipKey) -> Box<Compress> {
-    let kept = KEPT.with_borrow_mut(|kept| {
+    let kept = IDLE.with_borrow_mut(|kept| {
         let at = kept.gzip.iter().position(|(known, _)| *known == key)?;
         Some(kept.gzip.swap_remove(at).1)
     });
@@ -115,7 +114,7 @@ fn gzip(key: GzipKey) -> Box<Compress> {
             encoder
         }
         None => {
-            // The library's level 1 makes larger bodies than zlib's, its level 2 smaller ones.
+            // Level 1 of the library makes larger bodies than that of zlib, level 2 smaller ones.
             let (level, window_log) = key;
             let level = Compression::new(u32::from(level.max(2)));
             Box::new(Compress::new_gzip(level, window_log))
@@ -136,9 +135,9 @@ fn brotli(params: Params, length: Option<u64>) -> BrotliEncoder {
 }
 
 fn zstd(level: u8, length: Option<u64>) -> CCtx<'static> {
-    let kept = KEPT.with_borrow_mut(|kept| kept.zstd.pop());
+    let kept = IDLE.with_borrow_mut(|kept| kept.zstd.pop());
     let mut encoder = kept.unwrap_or_else(CCtx::create);
-    // None of these fails on a context that is between frames: the values are in their ranges.
+    // These calls cannot fail between frames: the values are within their ranges.
     let set = [
         encoder.reset(ResetDirective::SessionAndParameters),
         encoder.set_parameter(CParameter::CompressionLevel(i32::from(level))),
@@ -152,7 +151,7 @@ fn zstd(level: u8, length: Option<u64>) -> CCtx<'static> {
     encoder
 }
 
-/// A window that every client has room for; that of the level where it is smaller.
+/// Window of a level, limited to the size that every client supports; a power of two.
 fn window_log(level: u8) -> u32 {
     match level {
         0..=1 => 19,
@@ -244,11 +243,11 @@ fn write_zstd(
 
 /// Room for the output of one step, bytes.
 const STEP_BYTES: usize = 4 << 10;
-/// Encoders of a kind that a thread keeps.
+/// Maximum number of idle encoders of a coding in a thread.
 const KEPT_MAX: usize = 4;
-/// The largest one of Zstandard that is kept.
+/// Maximum size of a Zstandard encoder that is reused, bytes.
 const KEPT_BYTES: usize = 4 << 20;
-/// 8 MB: what a client of HTTP must have room for (RFC 9659).
+/// 8 MB, the window that every HTTP client must support (RFC 9659).
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
 #[cfg(test)]

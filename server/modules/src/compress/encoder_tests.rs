@@ -30,7 +30,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
     let mut text = Vec::new();
     match coding {
         Coding::Gzip => {
-            // What came before a missing end is read all the same.
+            // Bytes before a missing end are still decoded.
             let _ = flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut text);
         }
         Coding::Brotli => {
@@ -101,7 +101,7 @@ fn what_goes_in_comes_out_however_it_is_cut() {
     let text = text(150_000);
     for params in ALL {
         for cut in [1_usize, 1000, 40_000, 200_000] {
-            // A byte at a time is slow where each is flushed, so the text is shorter there.
+            // Flushing each byte is slow, so the text is shorter for small cuts.
             let text = &text[..text.len().min(cut * 200)];
             for length in [None, Some(text.len() as u64)] {
                 let mut encoder = Encoder::new(params, length);

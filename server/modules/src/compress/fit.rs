@@ -1,29 +1,29 @@
-//! Cost of an encoder, and the level and window that memory and time allow.
+//! Memory cost of encoders; limits level and window to the memory and time available.
 //!
-//! A stream's encoder lives as long as its client takes to read, so it is made as large as there is memory for
-//! ([`memory::allowance_bytes`]): first Brotli tries less hard, then it looks less far back; Zstandard does both by its
-//! level; gzip costs the same at all of them. A body that is compressed in one step holds the thread for as long as that
-//! takes, so that the slowest levels get short bodies only; longer ones are streams.
+//! The encoder of a stream lives as long as its client reads, so its size is limited by [`memory::allowance_bytes`].
+//! Brotli reduces first its level, then its window; Zstandard reduces its level, which includes the window; gzip costs
+//! the same at all levels. Compressing a body in one step blocks the thread, so slow levels do this for short bodies
+//! only.
 //!
-//! Source: what the libraries ask the allocator for, 900 KB of a page before them; what they touch of it is in
-//! benches/README.md, "Encoders".
+//! Source: allocations of the libraries after 900 KB of a page. The memory they actually touch is in benches/README.md,
+//! "Encoders".
 
 use server_base::memory;
 
 use super::coding::{Coding, Params};
 use super::whole::WHOLE_BYTES;
 
-/// The settings of a stream's encoder and what it costs, bytes; `None` if there is no memory for any.
+/// Returns the settings of a stream's encoder and its cost, bytes; `None` if memory is too scarce for any.
 pub(super) fn stream(params: Params, length: Option<u64>) -> Option<(Params, u64)> {
     within(params, length, memory::allowance_bytes())
 }
 
-/// The settings that a stream's encoder has while nothing else is claimed.
+/// Returns the settings of a stream's encoder on an otherwise idle connection.
 pub(super) fn unhindered(params: Params, length: Option<u64>) -> Option<Params> {
     within(params, length, memory::CONNECTION_BYTES).map(|(params, _)| params)
 }
 
-/// The smallest settings of the coding: for a response that has promised it and finds all memory taken.
+/// Returns the smallest settings of a coding, for a response whose head has announced it before memory ran out.
 pub(super) fn smallest(params: Params) -> (Params, u64) {
     let level = params.level.min(match params.coding {
         Coding::Brotli => 1,
@@ -36,7 +36,7 @@ pub(super) fn smallest(params: Params) -> (Params, u64) {
 
 fn within(params: Params, length: Option<u64>, allowed: u64) -> Option<(Params, u64)> {
     let windowed = match params.coding {
-        // Threads keep encoders of gzip, which another window would not fit.
+        // Threads reuse gzip encoders, so their window must not change.
         Coding::Gzip => params,
         _ => Params {
             window_log: window_log(params.window_log, length),
@@ -71,7 +71,7 @@ fn within(params: Params, length: Option<u64>, allowed: u64) -> Option<(Params, 
     costed.into_iter().find(|(_, cost)| *cost <= allowed)
 }
 
-/// A window larger than the body is memory for nothing.
+/// Returns the window, limited to the size of the body: a larger one wastes memory.
 pub(super) fn window_log(wanted: u8, length: Option<u64>) -> u8 {
     let Some(length) = length else { return wanted };
     let needed = u64::BITS - length.saturating_sub(1).leading_zeros();
@@ -92,7 +92,7 @@ fn cost_bytes(params: Params) -> u64 {
         },
         Coding::Brotli => {
             let window_kib = (1_u64 << params.window_log) >> 10;
-            // Its blocks are larger than these windows, and its buffer is as large as they are.
+            // For small windows the block size determines the buffer.
             let block_kib = if params.window_log < 19 { 1600 } else { 0 };
             let tables_kib = match level {
                 2 => 1110,
@@ -111,7 +111,7 @@ fn cost_bytes(params: Params) -> u64 {
     kib << 10
 }
 
-/// The longest body that is compressed in one step with these settings, bytes: what takes some 50 ms.
+/// Returns the longest body that is compressed in one step with these settings, bytes: about 50 ms of work.
 pub(super) fn one_step_bytes(params: Params) -> u64 {
     match (params.coding, params.level) {
         (Coding::Brotli, 11..) => 48 << 10,
@@ -124,7 +124,7 @@ pub(super) fn one_step_bytes(params: Params) -> u64 {
 
 /// Memory of zlib-rs at any level.
 const GZIP_KIB: u64 = 300;
-/// Memory of Zstandard by level, the last for all above; the first is that of none.
+/// Memory of Zstandard by level, KiB; the last is for all higher levels. Level 0 does not exist.
 const ZSTD_KIB: [u64; 13] = [
     1340, 1340, 2050, 3580, 4860, 5370, 5370, 7930, 7930, 15_100, 25_400, 25_400, 80_000,
 ];

@@ -1,4 +1,4 @@
-//! `gunzip`: responses in gzip for clients that do not take it.
+//! `gunzip`: decompresses gzip responses for clients that do not accept it.
 //!
 //! Absent: other codings, several at once.
 //!

@@ -1,7 +1,7 @@
-//! Takes gzip off a body that comes in pieces.
+//! Decompresses a gzip body that arrives in chunks.
 //!
-//! Output is returned in pieces: a small body that becomes a huge one takes a piece's memory, and its client's speed.
-//! Several members in a row are one body.
+//! Output is produced in bounded chunks, at the speed of the client, so a small body that inflates to a huge one needs
+//! little memory. Consecutive members form one body.
 //!
 //! Source: RFC 1952, section 2.2.
 
@@ -12,11 +12,11 @@ use flate2::{Decompress, FlushDecompress, Status};
 pub(super) struct Inflate {
     inflate: Box<Decompress>,
     input: Chunk,
-    /// Number of bytes taken from `input`.
+    /// Number of bytes consumed from `input`.
     at: usize,
-    /// There may be more to put out of what was taken.
+    /// Whether more output may follow from the consumed input.
     more: bool,
-    /// A member of the file is over; with nothing after it the body is.
+    /// Whether a member has ended; at the end of the input the body is then complete.
     whole: bool,
     step_bytes: usize,
 }
@@ -34,17 +34,17 @@ impl Inflate {
         }
     }
 
-    /// Takes a piece; the one before must have been used up.
+    /// Sets the next input; the previous one must be consumed.
     pub(super) fn take(&mut self, chunk: Chunk) {
         self.input = chunk;
         self.at = 0;
         self.more = true;
     }
 
-    /// Some of what the piece becomes, perhaps no byte; `None` when the next piece is needed.
+    /// Returns the next output, which may be empty; `None` if more input is needed.
     ///
     /// # Errors
-    /// It is no gzip.
+    /// The body is not gzip.
     pub(super) fn next(&mut self) -> Result<Option<Vec<u8>>, &'static str> {
         if !self.more {
             return Ok(None);
@@ -77,10 +77,10 @@ impl Inflate {
         Ok(Some(made))
     }
 
-    /// Nothing follows.
+    /// Ends the input.
     ///
     /// # Errors
-    /// Something should.
+    /// The body is incomplete.
     pub(super) fn end(&self) -> Result<(), &'static str> {
         if self.whole {
             Ok(())
@@ -91,7 +91,7 @@ impl Inflate {
 }
 
 const WINDOW_LOG: u8 = 15;
-/// Minimum number of bytes that are decompressed at a time, whatever `gunzip_buffers` says.
+/// Minimum size of an output chunk, bytes, independent of `gunzip_buffers`.
 const STEP_LEAST: u64 = 512;
 const STEP_MOST: u64 = 1 << 20;
 

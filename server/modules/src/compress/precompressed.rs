@@ -1,4 +1,4 @@
-//! `gzip_static`, `brotli_static`, `zstd_static`: files that lie compressed beside others are sent in their place.
+//! `gzip_static`, `brotli_static`, `zstd_static`: sends compressed files in place of the originals.
 //!
 //! As in nginx the contents of both files are not compared: they are the administrator's concern.
 //!
@@ -113,7 +113,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Declined
 }
 
-/// The codings that are on, the one that the client likes best first, and whether it gets them.
+/// Returns the enabled codings, the client's favourite first, and whether it accepts each.
 fn candidates(
     x: &Exchange,
     cx: &Ctx<'_>,
@@ -125,7 +125,7 @@ fn candidates(
     let mut all = conf.order.0.map(|coding| {
         let weight = match (own.mode(coding), coding) {
             (Mode::Off, _) => return (0, None),
-            // A body within another is in no coding of its own, unless that is what it always is.
+            // The body of a subrequest has no coding, unless the mode is `always`.
             (Mode::On, _) if x.is_subrequest() => return (0, None),
             (Mode::On, Coding::Gzip) if excluded => 0,
             (Mode::On | Mode::Always, _) => accepted.weight(coding),
@@ -133,12 +133,12 @@ fn candidates(
         let taken = weight > 0 || own.mode(coding) == Mode::Always;
         (weight, Some((coding, taken)))
     });
-    // The sort is stable: what the client likes equally stays in the order of the configuration.
+    // The sort is stable: codings of equal weight stay in the order of the configuration.
     all.sort_by_key(|(weight, _)| std::cmp::Reverse(*weight));
     all.map(|(_, candidate)| candidate)
 }
 
-/// Opens a compressed file; `None` where there is none that can be read.
+/// Opens a compressed file; `None` if it does not exist or cannot be read.
 fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
     let policy = paths::policy(x, cx, path);
     match cx.files.open(path, &policy) {
@@ -157,7 +157,7 @@ fn open(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Option<Rc<Opened>> {
 }
 
 fn send(x: &mut Exchange, cx: &mut Ctx<'_>, coding: Coding, opened: &Opened) -> Content {
-    file::found(x);
+    file::record_opened(x);
     file::describe(x, opened, opened.meta.size);
     x.reply.fields.push_id(
         FieldId::ContentEncoding,

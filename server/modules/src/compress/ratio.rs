@@ -1,4 +1,4 @@
-//! `$gzip_ratio` and its kin: how much smaller a body became.
+//! `$gzip_ratio`, `$brotli_ratio` and `$zstd_ratio`: the ratio of body sizes before and after compression.
 
 use std::cell::Cell;
 

@@ -72,11 +72,11 @@ settings! {
         order "compress_order": CodingOrder = CodingOrder(Coding::ALL), "br zstd gzip", HSL;
     }
     extra {
-        /// `gzip_proxied`, a mask; 0 while nothing is said.
+        /// `gzip_proxied`, a mask; 0 if unset.
         proxied: u32,
         /// `gzip_disable`.
         disable: Option<Disabled> = inherited,
-        /// Something is compressed here.
+        /// Whether any coding is on.
         any: bool
     }
     merge inherit;
@@ -90,7 +90,7 @@ fn inherit(own: &mut CompressLoc, parent: Option<&CompressLoc>) {
 }
 
 impl CompressLoc {
-    /// Whether responses are compressed so.
+    /// Whether a coding is on.
     pub(super) fn is_on(&self, coding: Coding) -> bool {
         match coding {
             Coding::Gzip => *self.gzip,
@@ -131,7 +131,7 @@ impl CompressLoc {
         }
     }
 
-    /// In pieces of what size a stream is passed on.
+    /// Returns the size of the output chunks of a stream, bytes.
     pub(super) fn piece_bytes(&self, coding: Coding) -> usize {
         let buffers = match coding {
             Coding::Gzip => &self.gzip_buffers,
@@ -275,7 +275,7 @@ impl FromArgs for CodingOrder {
             }
             order.push(coding);
         }
-        // Those that are not named come last.
+        // Codings that are not listed come last.
         let named = order.len();
         order.extend(Coding::ALL.into_iter().filter(|coding| {
             !d.args[..named]

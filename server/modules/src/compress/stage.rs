@@ -1,8 +1,7 @@
 //! The body stage that compresses a stream.
 //!
-//! Output is passed on once it fills a buffer; a flush mark lets out all that came before it at once. The encoder is
-//! made when the first piece is asked for, which is when the client reads, and is dropped with the last: memory limits
-//! the number of a connection's encoders, further ones wait.
+//! Output is passed on in full buffers; a flush mark releases all of it. The encoder is created when the client first
+//! reads, and dropped with the last chunk. The memory budget limits the encoders of a connection; further ones wait.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -23,19 +22,19 @@ pub(super) struct Stage {
     params: Params,
     length: Option<u64>,
     encoder: Option<(Encoder, Claim)>,
-    /// The output is also collected here, to be kept.
+    /// A copy of the output, for the cache.
     kept: Option<(Keep, Vec<u8>)>,
-    /// Compressed and not passed on yet.
+    /// Compressed bytes that have not been passed on.
     made: Vec<u8>,
     /// Maximum number of its bytes that are passed on at a time.
     piece_bytes: usize,
-    /// Something came since the last mark.
+    /// Whether there was input since the last flush mark.
     dirty: bool,
     ratio: Rc<Ratio>,
 }
 
 impl Stage {
-    /// A stage for a response of a connection; `length` is that of its body, where it is known.
+    /// Creates the stage for a response; `length` is the length of its body, if it is known.
     pub(super) fn new(
         connection: u64,
         params: Params,
@@ -55,13 +54,13 @@ impl Stage {
         }
     }
 
-    /// Sets how much is passed on at a time.
+    /// Sets the size of output chunks, bytes.
     pub(super) fn in_pieces_of(mut self, piece_bytes: usize) -> Self {
         self.piece_bytes = piece_bytes;
         self
     }
 
-    /// Sets where the whole form is kept.
+    /// Sets the cache entry for the complete form.
     pub(super) fn kept_as(mut self, keep: Option<Keep>) -> Self {
         self.kept = keep.map(|keep| (keep, Vec::new()));
         self
@@ -92,16 +91,16 @@ impl Stage {
         Ok(())
     }
 
-    /// Makes the encoder; returns the bytes that it would take, if there is no memory for them.
+    /// Creates the encoder; returns the bytes needed if memory is too scarce.
     fn make(&mut self) -> Option<u64> {
         let fitting = fit::stream(self.params, self.length);
         let (params, mut cost) = fitting.unwrap_or_else(|| fit::smallest(self.params));
         if Some(params) != fit::unhindered(self.params, self.length) {
-            // What was made in need is not to be served once that is over.
+            // A form of the smallest settings is not cached: memory shortage is temporary.
             self.kept = None;
         }
         if self.kept.is_some() {
-            // What is collected is hardly ever longer than half of the body.
+            // The collected form is rarely longer than half of the body.
             cost += self.length.unwrap_or_default() / 2;
         }
         let bytes = cost.max(ENCODER_MIN_BYTES);
@@ -113,9 +112,9 @@ impl Stage {
     }
 }
 
-/// Encoders that one connection has at the same time.
+/// Maximum number of concurrent encoders of a connection.
 const ENCODERS_A_CONNECTION: u64 = 8;
-/// Minimum bytes that an encoder is accounted with, which limits their number.
+/// Minimum bytes charged for an encoder, which limits their number.
 const ENCODER_MIN_BYTES: u64 = memory::CONNECTION_BYTES / ENCODERS_A_CONNECTION;
 
 impl BodyStage for Stage {
@@ -132,7 +131,7 @@ impl BodyStage for Stage {
     }
 
     fn flush(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken> {
-        // A second mark in a row has nothing to let out, and an encoder would write an empty block for it.
+        // Without new input an encoder would write an empty block for this flush.
         if std::mem::take(&mut self.dirty) {
             self.write(b"", Until::Flushed, out)?;
         }

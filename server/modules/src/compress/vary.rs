@@ -17,7 +17,7 @@ pub(super) fn add(fields: &mut ResponseHead) {
     }
 }
 
-/// Takes from a response what another coding makes wrong: its length, ranges of it, and that its bytes are those of its
+/// Removes the properties of a response that another coding invalidates: its length, ranges, and the strength of its
 /// ETag.
 pub(super) fn recoded(reply: &mut Reply) {
     reply.content_length = None;

@@ -1,7 +1,7 @@
-//! Bodies that are at hand as a whole: compressed in one step, so that their length is known.
+//! Compresses complete bodies in one step, so that their length is known.
 //!
-//! gzip is made by libdeflate, which sees the whole body and needs no window of its own, unless `gzip_window` is
-//! smaller than gzip's largest. Its memory and the buffers belong to the thread.
+//! libdeflate compresses gzip: it needs no window, since it sees the whole body. If `gzip_window` is below the maximum,
+//! zlib does it. Encoders and buffers belong to the thread.
 
 use std::cell::RefCell;
 
@@ -28,7 +28,7 @@ pub(super) fn is_at_hand(x: &Exchange, length: u64) -> bool {
         && !marked()
 }
 
-/// The body compressed; `None` where that fails, so that it must be tried in the usual way.
+/// Returns the compressed body; `None` on failure, so that the body is compressed as a stream.
 pub(super) fn compress(x: &mut Exchange, cx: &mut Ctx<'_>, params: Params) -> Option<Vec<u8>> {
     THREAD.with_borrow_mut(|thread| {
         let Thread {
@@ -71,7 +71,7 @@ fn deflate(
 ) -> Option<Vec<u8>> {
     let slot = gzip.get_mut(usize::from(level))?;
     if slot.is_none() {
-        // From 5 to 8 the library's level of the same number makes larger bodies than zlib's.
+        // libdeflate's levels 5 to 8 make larger bodies than those of zlib, so the next one is used.
         let own = i32::from(level) + i32::from((5..=8).contains(&level));
         *slot = Some(Compressor::new(CompressionLvl::new(own).ok()?));
     }
@@ -97,8 +97,8 @@ thread_local! {
     static THREAD: RefCell<Thread> = RefCell::default();
 }
 
-/// gzip's levels, and 0 that none has.
+/// Number of gzip's levels, with an unused level 0.
 const LEVELS: usize = 10;
 
-/// The largest body that is compressed in one step; each of a thread's two buffers grows to about as much.
+/// Maximum size of a body that is compressed in one step, bytes. The two buffers of a thread grow to about this size.
 pub(super) const WHOLE_BYTES: u64 = 1 << 20;

@@ -9,9 +9,9 @@ use server_base::files::{Change, EEXIST, ENOENT, Meta, OpenPolicy};
 use server_http::exchange::{Ctx, Exchange};
 use server_http::paths::{log_failed, reason};
 
-use super::destination::{Way, ask_inside, lies_in, parent, refuse_links, way};
+use super::destination::{Way, check_access_inside, lies_in, parent, refuse_links, way};
 use super::settings::DavLoc;
-use super::tree::{self, Kept, TREE_DEPTH};
+use super::tree::{self, CopiedAttributes, TREE_DEPTH};
 use super::{Answer, Depth, cut_slash, depth, failed, of_errno, refuse, refuse_body, remove};
 
 /// Does either.
@@ -35,7 +35,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         .map_err(|error| failed(x, &way.from, error, 404))?;
     if !meta.is_dir {
         if !moves {
-            // What is copied is the file that a link leads to; what is moved is the link.
+            // A copy follows symbolic links; a move renames the link itself.
             refuse_links(x, cx, &way.from)?;
         }
         return one(x, cx, conf, &way, &meta);
@@ -56,11 +56,11 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     // RFC 4918 section 9.8.3: a COPY with depth 0 leaves the members out.
     let has_members = depth != Some(Depth::Zero);
     if has_members {
-        ask_inside(x, cx, &way.from, &way.uri, TREE_DEPTH)?;
+        check_access_inside(x, cx, &way.from, &way.uri, TREE_DEPTH)?;
     }
     if let Some(taken) = &taken {
         if taken.is_dir {
-            ask_inside(x, cx, &way.to, &way.uri, TREE_DEPTH)?;
+            check_access_inside(x, cx, &way.to, &way.uri, TREE_DEPTH)?;
         }
         remove(x, cx, &way.to, taken)?;
     }
@@ -81,7 +81,7 @@ fn overwrites(x: &Exchange) -> Result<bool, u16> {
     }
 }
 
-/// The present destination, if it may be overwritten.
+/// Returns the existing destination, if any; an error if it must not be overwritten.
 fn there(x: &Exchange, cx: &mut Ctx<'_>, way: &Way, overwrites: bool) -> Result<Option<Meta>, u16> {
     let to = &way.to;
     let taken = match cx.files.describe(to) {
@@ -117,7 +117,7 @@ fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta, has_members:
     if moves && cx.files.change(&renaming).is_ok() {
         return Ok(201);
     }
-    let kept = Kept::of(meta);
+    let kept = CopiedAttributes::of(meta);
     let made = cx.files.change(&Change::MakeDir {
         path: &to,
         mode: kept.mode,
@@ -132,15 +132,15 @@ fn directory(x: &Exchange, cx: &mut Ctx<'_>, way: Way, meta: &Meta, has_members:
     Ok(201)
 }
 
-/// Copies or moves what is no directory.
+/// Copies or moves a file, a link or a special file.
 fn one(x: &Exchange, cx: &mut Ctx<'_>, conf: &DavLoc, way: &Way, meta: &Meta) -> Answer {
     let (from, to) = (&way.from, &way.to);
     if x.target.method == Method::Move {
         let made_dirs = Some(conf.access.of_directories());
-        tree::rename(x, cx, (from, to), Kept::of(meta), made_dirs)?;
+        tree::rename(x, cx, (from, to), CopiedAttributes::of(meta), made_dirs)?;
         return Ok(204);
     }
-    // Of a link its file is copied; of what is special, nothing: reading it might never end.
+    // Links are followed. Special files are refused: reading a device or a pipe might never end.
     let source = cx
         .files
         .stat(from, &OpenPolicy::default())
@@ -149,7 +149,7 @@ fn one(x: &Exchange, cx: &mut Ctx<'_>, conf: &DavLoc, way: &Way, meta: &Meta) ->
         let text = format!("\"{}\" is not a regular file", Printable(from));
         return refuse(x, 403, &text);
     }
-    tree::copy_file(cx, from, to, Kept::of(&source)).map_err(|error| {
+    tree::copy_file(cx, from, to, CopiedAttributes::of(&source)).map_err(|error| {
         log_failed(x, Level::Crit, to, error);
         tree::status(error)
     })?;

@@ -14,9 +14,9 @@ use server_http::phases::accessible_location;
 
 use super::{cut_slash, failed, refuse};
 
-/// Where a file or directory goes, and where it is.
+/// Source and destination of a copy or a move.
 pub(super) struct Way {
-    /// Its path, with a slash at the end where the URI has one.
+    /// The path of the source, with a final slash if the URI has one.
     pub(super) from: Vec<u8>,
     /// The path of the destination, without a slash at the end.
     pub(super) to: Vec<u8>,
@@ -41,7 +41,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     let target = target(x, &field)?.ok_or_else(|| invalid(x))?;
     let mut uri = Vec::new();
     let merge = *x.route.srv::<CoreSrv>().merge_slashes;
-    // As in nginx `..` is refused where a request line may have it.
+    // `..` is refused here, though request lines may have it; as in nginx.
     if climbs(target) || normalize(target, merge, &mut uri).is_err() {
         return Err(invalid(x));
     }
@@ -63,7 +63,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
             .get(..len)
             .is_some_and(|own| uri.starts_with(own))
     {
-        // The alias stands for the beginning of the URI, which this one does not have.
+        // The alias replaces a prefix of the URI, which the destination lacks.
         return Err(invalid(x));
     }
     let mut from = paths::map_uri(x, cx)?;
@@ -77,7 +77,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     debug_http!(x, "http copy from: \"{}\"", Printable(&from));
     debug_http!(x, "http copy to: \"{}\"", Printable(&to));
     refuse_same(x, &from, &to, collections, &field)?;
-    let location = ask(x, cx, &uri)?;
+    let location = check_access(x, cx, &uri)?;
     let own = std::mem::replace(&mut x.route.location, location);
     let straight = refuse_links(x, cx, parent(&to));
     x.route.location = own;
@@ -91,7 +91,7 @@ pub(super) fn way(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Way, u16> {
     })
 }
 
-/// Whether a segment of a target's path is `..`, however it is escaped.
+/// Whether a segment of the path is `..`, in any escaping.
 fn climbs(target: &[u8]) -> bool {
     let end = memchr::memchr2(b'?', b'#', target).unwrap_or(target.len());
     let mut path = Vec::new();
@@ -100,8 +100,8 @@ fn climbs(target: &[u8]) -> bool {
         .any(|segment| segment == b"..")
 }
 
-/// The location of a URI that something is put at, where the client might ask for that directly.
-fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
+/// Returns the location of a destination URI, if the client could access that URI directly.
+fn check_access(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
     accessible_location(x, cx, uri).ok_or_else(|| {
         let text = format_args!(
             "access to the destination \"{}\" is forbidden",
@@ -112,8 +112,8 @@ fn ask(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Result<usize, u16> {
     })
 }
 
-/// Asks for each URI that something of a directory is put at.
-pub(super) fn ask_inside(
+/// Checks access to the destination URI of each entry of a directory.
+pub(super) fn check_access_inside(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     from: &[u8],
@@ -132,15 +132,16 @@ pub(super) fn ask_inside(
         if meta.is_dir {
             uri.push(b'/');
         }
-        ask(x, cx, &uri)?;
+        check_access(x, cx, &uri)?;
         if meta.is_dir {
-            ask_inside(x, cx, &from, &uri, below)?;
+            check_access_inside(x, cx, &from, &uri, below)?;
         }
     }
     Ok(())
 }
 
-/// Refuses a directory that `disable_symlinks` of the location does not lead to; of one that is not there, what is.
+/// Refuses a destination directory that `disable_symlinks` forbids. If it does not exist, its nearest existing parent
+/// is checked.
 pub(super) fn refuse_links(x: &mut Exchange, cx: &mut Ctx<'_>, dir: &[u8]) -> Result<(), u16> {
     let policy = paths::policy(x, cx, dir);
     if policy.symlinks.mode == SymlinkMode::Off {
@@ -153,7 +154,7 @@ pub(super) fn refuse_links(x: &mut Exchange, cx: &mut Ctx<'_>, dir: &[u8]) -> Re
     let mut dir = dir;
     loop {
         match cx.files.stat(dir, &policy) {
-            // Of a link on the way to what is not there the system says that it is no directory.
+            // ENOTDIR: a broken link on the path, which is no directory for the system.
             Err(error) if matches!(error.errno, ENOENT | ENOTDIR) && dir.len() > 1 => {
                 dir = parent(dir);
             }
@@ -167,7 +168,7 @@ pub(super) fn refuse_links(x: &mut Exchange, cx: &mut Ctx<'_>, dir: &[u8]) -> Re
     }
 }
 
-/// The target within the field; `None` where there is none.
+/// Returns the path within the field; `None` if the URL has no path.
 fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     if field.first() == Some(&b'/') {
         return Ok(Some(field));
@@ -202,7 +203,7 @@ fn target<'f>(x: &Exchange, field: &'f [u8]) -> Result<Option<&'f [u8]>, u16> {
     Ok(Some(target).filter(|target| !target.is_empty()))
 }
 
-/// Two paths of which one is the other, or lies in it, have no way between them.
+/// Refuses two paths if they are equal or one contains the other.
 fn refuse_same(
     x: &Exchange,
     from: &[u8],
@@ -225,13 +226,13 @@ fn refuse_same(
     Ok(())
 }
 
-/// Whether a path lies in a directory, by its name.
+/// Whether a path is below a directory, compared by text.
 fn is_below(path: &[u8], dir: &[u8]) -> bool {
     path.strip_prefix(dir)
         .is_some_and(|rest| rest.first() == Some(&b'/') || dir.ends_with(b"/"))
 }
 
-/// Whether a directory is another one, or lies in it, however links lead there; false where it is not there.
+/// Whether a directory is another one or below it, after following links; false if it does not exist.
 pub(super) fn lies_in(cx: &mut Ctx<'_>, path: &[u8], dir: &Meta) -> bool {
     let mut path = path.to_vec();
     let mut below = None;
@@ -250,7 +251,7 @@ pub(super) fn lies_in(cx: &mut Ctx<'_>, path: &[u8], dir: &Meta) -> bool {
         below = Some(here);
         path.extend_from_slice(b"/..");
     }
-    // Too deep to be told: better not.
+    // Too deep to decide; refusing is the safe answer.
     true
 }
 
@@ -269,7 +270,7 @@ fn merge_slashes(path: &mut Vec<u8>) {
     path.dedup_by(|next, before| *next == b'/' && *before == b'/');
 }
 
-/// Levels of directories that are gone up.
+/// Maximum number of parent directories that are visited.
 const LEVELS: u32 = 1000;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ use super::destination::{parent, refuse_links};
 use super::settings::DavLoc;
 use super::{Answer, of_errno, refuse, set_location, tree};
 
-/// Collects the body, then puts it in its place.
+/// Reads the body into a file, then moves the file to its target.
 pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content {
     if let Err(status) = refuse_early(x) {
         return Content::Status(status);
@@ -33,7 +33,7 @@ pub(super) fn put(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Content 
     }
 }
 
-/// Refuses a request where that is possible before the body is asked for.
+/// Refuses a request before its body is read, if the head is sufficient to decide.
 fn refuse_early(x: &Exchange) -> Result<(), u16> {
     if x.target.uri.ends_with(b"/") {
         refuse(x, 409, "cannot PUT to a collection")?;
@@ -44,7 +44,7 @@ fn refuse_early(x: &Exchange) -> Result<(), u16> {
     Ok(())
 }
 
-/// Puts the file with the body in its place.
+/// Moves the file with the body to its target.
 fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
     let path = paths::map_uri(x, cx)?;
     debug_http!(x, "http put filename: \"{}\"", Printable(&path));
@@ -71,7 +71,7 @@ fn place(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
             },
         )?;
     }
-    let kept = tree::Kept {
+    let kept = tree::CopiedAttributes {
         mode,
         modified_s: date.unwrap_or(cx.clock.unix_ms as i64 / 1000),
     };
@@ -101,5 +101,5 @@ fn change(x: &Exchange, cx: &mut Ctx<'_>, change: &Change<'_>) -> Result<(), u16
     })
 }
 
-/// Permissions of a file while it comes.
+/// Permissions of the file during the upload.
 const UPLOADING: u32 = 0o660;

@@ -1,4 +1,5 @@
-//! Trees of directories: removed, copied, and made on the way to a file; files renamed, across file systems where need be.
+//! Directory trees: removing and copying them, and creating the parents of a file. Renaming files, also across file
+//! systems.
 
 use server_base::errlog::{Level, Printable};
 use server_base::files::{
@@ -11,12 +12,12 @@ use super::{failed, of_errno};
 
 /// The attributes that a copy of a file keeps.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct CopiedAttributes {
     pub(super) mode: u32,
     pub(super) modified_s: i64,
 }
 
-impl Kept {
+impl CopiedAttributes {
     /// That of the file itself.
     pub(super) fn of(meta: &Meta) -> Self {
         Self {
@@ -26,13 +27,13 @@ impl Kept {
     }
 }
 
-/// Renames a file from one path to another, where `made_dirs` are the permissions of directories that may be made for
-/// it. Across file systems it is copied; the caller removes the source.
+/// Renames a file. If `made_dirs` has permissions, missing parents are created with them. Across file systems the file
+/// is copied; the caller removes the source.
 pub(super) fn rename(
     x: &Exchange,
     cx: &mut Ctx<'_>,
     (from, to): (&[u8], &[u8]),
-    kept: Kept,
+    kept: CopiedAttributes,
     made_dirs: Option<u32>,
 ) -> Result<(), u16> {
     let renaming = Change::Rename { from, to };
@@ -59,7 +60,7 @@ pub(super) fn rename(
     })
 }
 
-/// The status of a file that could not be put in its place. As in nginx a name that is too long is an error of the server.
+/// Returns the status for a failed move to the target. As in nginx a too long name is a server error.
 pub(super) fn status(error: FileError) -> u16 {
     match error.errno {
         // RFC 4918 sections 9.7.1 and 9.8.5: the directory must be there.
@@ -78,7 +79,7 @@ pub(super) fn copy_file(
     cx: &mut Ctx<'_>,
     from: &[u8],
     to: &[u8],
-    kept: Kept,
+    kept: CopiedAttributes,
 ) -> Result<(), FileError> {
     cx.files.change(&Change::Copy {
         from,
@@ -88,7 +89,7 @@ pub(super) fn copy_file(
     })
 }
 
-/// Makes the directories on the way to a file.
+/// Creates the parent directories of a file.
 fn make_way(x: &Exchange, cx: &mut Ctx<'_>, to: &[u8], mode: u32) -> Result<(), u16> {
     let mut denied: Option<(&[u8], FileError)> = None;
     for end in memchr::memchr_iter(b'/', to).filter(|end| *end > 0) {
@@ -97,7 +98,7 @@ fn make_way(x: &Exchange, cx: &mut Ctx<'_>, to: &[u8], mode: u32) -> Result<(), 
             // A directory that cannot be made may exist; if it does not, the last one fails too.
             Err(error) if error.errno == EACCES => Some((path, error)),
             Err(error) if error.errno != EEXIST => {
-                // Below a directory that could not be made, the reason is that of this directory.
+                // If a parent could not be created, its error is the reason.
                 let (path, error) = denied.unwrap_or((path, error));
                 return Err(not_made(x, path, error));
             }
@@ -107,13 +108,13 @@ fn make_way(x: &Exchange, cx: &mut Ctx<'_>, to: &[u8], mode: u32) -> Result<(), 
     denied.map_or(Ok(()), |(path, error)| Err(not_made(x, path, error)))
 }
 
-/// Logs why a directory on the way to a file could not be made; returns the status to answer with.
+/// Logs the failure to create a parent directory; returns the status.
 fn not_made(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     log_failed(x, Level::Crit, path, error);
     status(error)
 }
 
-/// Removes a directory with all that is in it; as much as can be, where not all of it can.
+/// Removes a directory tree. After a failure the rest is still removed as far as possible.
 pub(super) fn remove(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> Result<(), u16> {
     let mut first = None;
     remove_inside(x, cx, path, TREE_DEPTH, &mut first);
@@ -137,8 +138,8 @@ fn remove_inside(x: &Exchange, cx: &mut Ctx<'_>, path: &[u8], depth: u32, first:
     }
 }
 
-/// Copies what is in a directory into another, which is there; links and what is special are left out, which is a failure
-/// where `all` of it must be copied.
+/// Copies the entries of a directory into an existing one. Links and special files are skipped; with `all` that is a
+/// failure.
 pub(super) fn copy_inside(
     x: &Exchange,
     cx: &mut Ctx<'_>,
@@ -161,7 +162,7 @@ fn copy_level(
 ) {
     for (path, meta) in entries(x, cx, from, depth, first) {
         let target = [to, &path[from.len()..]].concat();
-        let kept = Kept::of(&meta);
+        let kept = CopiedAttributes::of(&meta);
         let copied = if meta.is_dir {
             let made = cx.files.change(&Change::MakeDir {
                 path: &target,
@@ -194,7 +195,7 @@ fn copy_level(
     }
 }
 
-/// The entries of a directory, with the paths; no more where it lies too deep.
+/// Returns the entries of a directory with their paths; an error if `depth` is exhausted.
 fn entries(
     x: &Exchange,
     cx: &mut Ctx<'_>,
@@ -217,7 +218,7 @@ fn entries(
     list.into_iter().filter_map(described).collect()
 }
 
-/// Levels of directories below the one that is removed or copied.
+/// Maximum depth of a directory that is removed or copied.
 pub(super) const TREE_DEPTH: u32 = 512;
 /// The bits of a mode that are permissions.
 const PERMISSIONS: u32 = 0o7777;

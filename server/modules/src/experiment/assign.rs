@@ -1,7 +1,7 @@
 //! Users and their arms.
 //!
-//! A user takes part if the hash of an experiment, or of its exclusion group, is below the share. Another hash, of the experiment
-//! alone, is the place in the arms. So a share that grows moves nobody from arm to arm, and no experiment depends on others.
+//! A user takes part if the hash of an experiment, or of its exclusion group, is below the share. Another hash, of the
+//! experiment alone, selects the arm. So a growing share moves no user to another arm, and experiments are independent.
 //! Each decision is made once for a request, subrequests included.
 
 use std::net::IpAddr;
@@ -21,7 +21,7 @@ use super::key::HashKey;
 /// How the users of an experiment are assigned.
 pub(crate) struct Assignment {
     pub(super) user: UserPlan,
-    /// The hash of who takes part, and the part of it.
+    /// The hash that selects participants, and their range of it.
     pub(super) share: (HashKey, Range<u32>),
     /// The hash of arms, and their upper limits among sums of weights.
     pub(super) arms: (HashKey, Vec<u32>),
@@ -47,7 +47,7 @@ pub(crate) struct Shown {
     pub(super) is_host: bool,
 }
 
-/// Whether a user without a cookie gets one.
+/// Whether a user without a cookie receives one.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Issue {
     /// The response sets a cookie.
@@ -187,7 +187,7 @@ fn cookie_user(x: &mut Exchange, main: &ExperimentMain, name: u16, issue: Issue)
     Some(user)
 }
 
-/// Appends the value of the variable with this name behind `experiment_`.
+/// Appends the value of the variable `experiment_` plus this name.
 pub(super) fn show(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
     let http = Rc::clone(&x.route.http);
     let Some(shown) = http.main::<ExperimentMain>().shown.get(name).copied() else {

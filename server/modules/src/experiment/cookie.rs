@@ -75,7 +75,7 @@ impl CookiePlan {
         } = &self.params;
         let mut text = String::from_utf8_lossy(name).into_owned();
         let mac = self.mac(user);
-        // A string takes everything.
+        // Writing to a string cannot fail.
         let _ = write!(text, "={user:016x}{mac:016x}; Max-Age={max_age_s}");
         if let Some(domain) = domain {
             let _ = write!(text, "; Domain={}", String::from_utf8_lossy(domain));
@@ -99,7 +99,7 @@ pub(super) fn issue(x: &Exchange) -> Option<u64> {
     Some(u64::from_le_bytes([a, b, c, d, e, f, g, h]).max(1))
 }
 
-/// Reads 16 digits as they are written; `None` for capital letters and others.
+/// Parses 16 hexadecimal digits; `None` for capital letters and others.
 fn number(digits: &[u8]) -> Option<u64> {
     if digits.len() != VALUE_BYTES / 2 {
         return None;

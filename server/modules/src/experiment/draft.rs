@@ -1,4 +1,4 @@
-//! An `experiment` block as it is written.
+//! Parses an `experiment` block.
 //!
 //! Its lines are data, as those of `map`: their names are directives of other levels, too.
 
@@ -53,7 +53,7 @@ pub(super) enum UserSource {
 /// `exclusion_group`.
 pub(super) struct GroupDraft {
     pub(super) name: Name,
-    /// Begin of the experiment's part, hundredths of a percent; `None` for behind the one before.
+    /// Start of the experiment's range, hundredths of a percent; `None` for the end of the previous one.
     pub(super) begin: Option<u32>,
     pub(super) at: WordSpan,
 }

@@ -101,7 +101,7 @@ fn place(drafts: &[Draft], group: &[usize]) -> Result<Vec<(usize, Range<u32>)>, 
     let mut free_from = 0;
     for at in group.iter().copied().filter(|at| begin(*at).is_none()) {
         let share = drafts[at].share();
-        // Each round begins behind a part that is fixed, so there are no more than parts.
+        // Each round starts after a fixed range, so there are at most as many rounds as ranges.
         while let Some((_, other)) =
             (placed.iter()).find(|(_, other)| overlap(other, &(free_from..free_from + share)))
         {

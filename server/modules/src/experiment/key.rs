@@ -64,9 +64,9 @@ impl MasterKey {
 /// The purpose of a derived key. The numbers are part of the assignment: a change moves all users.
 #[derive(Clone, Copy)]
 pub(super) enum Purpose {
-    /// Who takes part in an experiment.
+    /// The participants of an experiment.
     Share = 1,
-    /// Who takes part in an experiment of a group.
+    /// The participants of an experiment in an exclusion group.
     Group = 2,
     /// The arm of a user.
     Arm = 3,

@@ -1,7 +1,7 @@
 //! `kill_switch`: a file that ends an experiment at once, without a reload.
 //!
-//! A task of the worker's main thread looks for the file once a second, so no request waits for a file system. A directory that
-//! cannot be searched ends the experiment, too: the file may be there. States outlive a reload.
+//! A task of the worker's main thread checks the file once a second, so requests do not touch the file system. A
+//! directory that cannot be searched also ends the experiment, since the file may be there. States outlive a reload.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Rates of users and addresses, and views that were recorded: bounded, for all threads, kept over reloads.
+//! Limits the rates of users and addresses, and detects recorded views. The tables are bounded, shared by all threads,
+//! and survive reloads.
 //!
 //! A full table forgets the entry that was not used for the longest time. A client with many addresses can so get more than its
 //! rate, but no more memory. The store drops repeated views that this table has forgotten.
@@ -89,7 +90,7 @@ impl Limits {
         let per_second = rate.count * 1000 / rate.period_s;
         let burst = (rate.count - 1) * 1000;
         let mut shard = self.rates.lock(key);
-        match bucket::ask(&mut shard, key, now_ms, per_second, burst, true) {
+        match bucket::check(&mut shard, key, now_ms, per_second, burst, true) {
             Verdict::Over(_) => false,
             // Without room in its part of the table a key is not limited.
             Verdict::Counted(_) | Verdict::Pending | Verdict::Full => true,
@@ -203,7 +204,7 @@ mod tests {
             assert!(!limits.is_new(7), "{other}");
         }
         assert_eq!(limits.views.len() as u64, room);
-        // A view that nobody sends again is forgotten for newer ones.
+        // A view without repeats is evicted by newer ones.
         for other in 1000..1000 + room {
             assert!(limits.is_new(other));
         }

@@ -1,7 +1,7 @@
-//! The script as it is served: without comments, indentation and most spaces.
+//! Minifies the script: removes comments, indentation and most spaces.
 //!
-//! `script.js` is written so that this can be done line by line: a comment has its own line, statements end with semicolons,
-//! and no string contains an operator with a space beside it. Tests compare the strings of both texts.
+//! `script.js` allows this line by line: a comment has its own line, statements end with semicolons, and no string
+//! contains an operator with a space beside it. Tests compare the strings of both texts.
 
 use std::sync::LazyLock;
 

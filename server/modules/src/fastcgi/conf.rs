@@ -34,7 +34,7 @@ settings! {
     merge inherit;
 }
 
-/// `fastcgi_split_path_info`; the last where it is written more than once, as in nginx.
+/// `fastcgi_split_path_info`; the last of several, as in nginx.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SplitPathInfo(pub(super) Option<Arc<Regex>>);
 

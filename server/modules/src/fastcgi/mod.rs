@@ -1,11 +1,11 @@
-//! `fastcgi_pass`: requests are passed on to applications that speak FastCGI.
+//! `fastcgi_pass`: passes requests to FastCGI applications.
 //!
 //! ```text
 //! conf   settings of a location      split   the name of a script and what follows it in the URI
 //! ```
 //!
-//! Parameters are those of [`gateways`](crate::gateways); records are the engine's, servers and responses those of
-//! [`server_http::upstream`]. Absent: a cache, and roles other than the responder's.
+//! Parameters come from [`gateways`](crate::gateways), records from the engine, servers and responses from
+//! [`server_http::upstream`]. Absent: a cache, and roles other than the responder.
 //!
 //! Source: nginx documentation, `ngx_http_fastcgi_module`; FastCGI Specification 1.0.
 
@@ -30,7 +30,7 @@ application!(
 );
 
 impl Application for FastCgiLoc {
-    /// Lengths take a byte each, from 128 on four.
+    /// Lengths have one byte, or four from 128 on.
     const ENCODING: Encoding = Encoding {
         overhead: |name, value| length_bytes(name) + length_bytes(value),
         too_big: "fastcgi request record",
@@ -61,7 +61,7 @@ impl Application for FastCgiLoc {
     }
 }
 
-/// An application's error text, without the end of its last line.
+/// Removes the line end, final dots and spaces from an error text.
 fn without_end(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|byte| !b"\n\r. ".contains(byte));
     &text[..end.map_or(0, |at| at + 1)]

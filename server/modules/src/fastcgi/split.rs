@@ -1,4 +1,4 @@
-//! The name of a script and what follows it in the URI: `$fastcgi_script_name` and `$fastcgi_path_info`.
+//! Splits the URI into the name of a script and its path info: `$fastcgi_script_name` and `$fastcgi_path_info`.
 //!
 //! Source: nginx documentation, directives `fastcgi_split_path_info`, `fastcgi_index`.
 
@@ -30,8 +30,8 @@ pub(super) const VARIABLES: &[Variable] = variables! {
     };
 };
 
-/// Where the name of the script and the rest are in the URI. Computed anew each time, since `try_files` and `rewrite` change
-/// the URI in between.
+/// Returns the ranges of the script name and of the path info in the URI. Not cached: `try_files` and `rewrite` change
+/// the URI.
 fn split(x: &mut Exchange) -> (Range<usize>, Range<usize>) {
     let http = Rc::clone(&x.route.http);
     let whole = (0..x.target.uri.len(), 0..0);
@@ -46,7 +46,7 @@ fn split(x: &mut Exchange) -> (Range<usize>, Range<usize>) {
             let group = |n: usize| groups.get(n).cloned().flatten().unwrap_or(0..0);
             (group(1), group(2))
         }
-        // A match that could not be finished fails the request.
+        // If the expression exceeds its limits, the request fails later.
         Ok(None) | Err(_) => whole,
     }
 }

@@ -1,13 +1,13 @@
-//! The manifest of a frozen tree, and how names with a hash are written: what `firstbyte freeze` and `freeze_manifest`
-//! agree on.
+//! The manifest of a frozen tree, and the form of names with a hash, shared by `firstbyte freeze` and
+//! `freeze_manifest`.
 //!
-//! Absent: where the tree is. A manifest goes wherever its tree is copied to.
+//! Absent: the path of the tree, so that a manifest can be copied with its tree.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// The form of manifests; one of another version is refused.
+/// The version of the format; other versions are refused.
 pub const VERSION: u32 = 1;
 
 /// Number of hexadecimal digits of a SHA-256 in a name: 48 bits.
@@ -21,7 +21,7 @@ pub const CODINGS: [&str; 3] = ["br", "zst", "gz"];
 pub struct Manifest {
     /// [`VERSION`].
     pub version: u32,
-    /// How siblings were made, so that other settings make them anew.
+    /// The settings of compressed siblings; with other settings they are compressed again.
     pub compression: String,
     /// The files, by their path in the tree that was frozen.
     pub files: BTreeMap<String, Entry>,
@@ -57,7 +57,7 @@ impl Manifest {
     /// Reads a manifest.
     ///
     /// # Errors
-    /// Why it is none, or none of this version.
+    /// The text is invalid or has another version.
     pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         let manifest: Self = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
         if manifest.version != VERSION {
@@ -68,15 +68,15 @@ impl Manifest {
     }
 }
 
-/// A name with its hash: before the last dot, or at the end where there is none.
+/// Returns a name with its hash: in front of the last dot, or at the end without a dot.
 pub fn hashed_name(path: &str, digits: &str) -> String {
     let from = path.rfind('/').map_or(0, |slash| slash + 1);
     let at = path[from..].rfind('.').map_or(path.len(), |dot| from + dot);
     format!("{}.{digits}{}", &path[..at], &path[at..])
 }
 
-/// The hash that a name seems to have, as a number: twelve lower-case hexadecimal digits between the last two dots, or
-/// behind the last one; the end of a compressed sibling does not count.
+/// Parses the hash of a name: twelve lower-case hexadecimal digits between the last two dots, or behind the last one.
+/// The suffix of a compressed sibling is ignored.
 pub fn hash_in_name(name: &[u8]) -> Option<u64> {
     let name = CODINGS
         .iter()

@@ -1,9 +1,9 @@
-//! The client's fields as parameters: `HTTP_` and the name, upper case, with `_` for `-`.
+//! Converts the client's header fields to parameters: `HTTP_` and the name in upper case, with `_` for `-`.
 //!
-//! Several names can give one parameter: `X-Y`, with `underscores_in_headers on` also `X_Y`, and what languages read as that,
-//! such as `X.Y`. A client could write one of them where a proxy before us sets the other, and an application would have no way
-//! to see which it got. So only one of them passes: the one that has nothing but letters, digits and `-`, else the first. A
-//! field `Proxy` never passes, since `HTTP_PROXY` means something else to programs (httpoxy, CVE-2016-5385).
+//! Several names map to one parameter: `X-Y`, also `X_Y` with `underscores_in_headers on`, and names that some
+//! languages normalize, such as `X.Y`. If a proxy in front of us sets one of them, a client could forge another, and
+//! the application could not tell them apart. So only one passes: the name of letters, digits and `-` alone, else the
+//! first. A field `Proxy` never passes, since programs treat `HTTP_PROXY` as a setting (httpoxy, CVE-2016-5385).
 //!
 //! Source: RFC 3875 section 4.1.18; nginx's way to join fields.
 
@@ -13,7 +13,7 @@ use server_http::exchange::Exchange;
 
 use super::params::{ParamSet, bit};
 
-/// Appends the fields that pass. Fields of one name are joined to one.
+/// Appends the fields that pass. Fields with equal names are joined.
 pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut Fields) {
     let head = &x.head;
     let mut seen = 0;
@@ -23,7 +23,7 @@ pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut 
             continue;
         }
         match field.id {
-            // The length of a body that is not sent would have an application wait for it.
+            // An application would wait for a body of this length, which is not sent.
             FieldId::ContentLength if !sends_body => continue,
             FieldId::Other => {
                 if let Some(why) = why_left_out(head, at, name, set) {
@@ -45,7 +45,7 @@ pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut 
     }
 }
 
-/// Why a field without a number does not pass, though no parameter takes its place as it is written.
+/// Returns the reason for dropping an unknown field that no configured parameter replaces literally.
 fn why_left_out(
     head: &RequestHead,
     at: usize,
@@ -58,7 +58,7 @@ fn why_left_out(
     if is_plain(name) {
         return None;
     }
-    // From here on nothing is in a hurry: names like this are refused by default.
+    // Rare, so it may be slow: such names are refused by default.
     let dashed = dashed(name);
     let id = FieldId::of(&dashed);
     if id != FieldId::Other && set.replaces(id, &dashed) {
@@ -79,7 +79,7 @@ fn is_plain(name: &[u8]) -> bool {
     name.iter().all(plain)
 }
 
-/// A name with `-` for what is neither letter nor digit.
+/// Replaces each byte of a name that is neither letter nor digit by `-`.
 pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
     let dash = |byte: &u8| match byte.is_ascii_alphanumeric() {
         true => *byte,
@@ -88,7 +88,7 @@ pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
     name.iter().map(dash).collect()
 }
 
-/// Whether two names give the same parameter.
+/// Whether two names map to one parameter.
 pub(super) fn same_param(one: &[u8], other: &[u8]) -> bool {
     let same = |(one, other): (&u8, &u8)| {
         one.eq_ignore_ascii_case(other)
@@ -97,7 +97,7 @@ pub(super) fn same_param(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(same)
 }
 
-/// Whether a field of this name, which has no number, comes before.
+/// Whether an unknown field with this name precedes.
 fn same_before(head: &RequestHead, at: usize, name: &[u8]) -> bool {
     head.fields[..at]
         .iter()
@@ -111,7 +111,7 @@ fn is_same(head: &RequestHead, other: &Field, id: FieldId, name: &[u8]) -> bool 
                 && head.bytes(other.name).eq_ignore_ascii_case(name))
 }
 
-/// Appends a field with the values of those of its name that follow.
+/// Appends a parameter with the values of this field and of the later fields with its name.
 fn push_joined(head: &RequestHead, at: usize, fields: &mut Fields) {
     let field = &head.fields[at];
     let name = head.bytes(field.name);

@@ -1,4 +1,4 @@
-//! Shared by modules whose servers are applications that get CGI parameters.
+//! Shared by the modules for applications with CGI parameters: FastCGI, SCGI and uwsgi.
 //!
 //! ```text
 //! pass           *_pass: an address, a group, or an address made of variables
@@ -6,7 +6,7 @@
 //! client_fields  the client's fields as parameters HTTP_*
 //! ```
 //!
-//! Absent: caches, and with them the rules about conditional requests that only a cache needs.
+//! Absent: caches, and the rules about conditional requests that only a cache needs.
 //!
 //! Source: RFC 3875 section 4.1; nginx documentation, `ngx_http_fastcgi_module` and those like it.
 
@@ -30,7 +30,7 @@ use server_upstream::request::RequestSpec;
 use params::{Encoding, ParamSet, Params};
 use pass::Pass;
 
-/// The settings of a module as all of these modules have them; implemented by [`application!`].
+/// Access to the settings that these modules share; implemented by [`application!`].
 pub(crate) trait ApplicationSettings: PassesOn {
     /// The settings that these modules share.
     fn common(&self) -> &Common;
@@ -44,29 +44,29 @@ pub(crate) trait ApplicationSettings: PassesOn {
 
 /// A protocol of applications: the settings of its module, and how it differs from the others.
 pub(crate) trait Application: ApplicationSettings {
-    /// How parameters are written.
+    /// The encoding of parameters.
     const ENCODING: Encoding;
     /// The protocol.
     const PROTOCOL: &'static ProtocolSpec;
-    /// Whether a request body may be sent whose length is not known.
+    /// Whether a request body of unknown length can be sent.
     const SENDS_UNKNOWN_LENGTH: bool = false;
     /// Whether an application may turn a connection into a tunnel.
     const UPGRADES: bool = true;
 
-    /// Whether an application keeps the connection for the next request.
+    /// Whether an application keeps the connection open after a response.
     fn keeps(&self) -> bool {
         false
     }
 
-    /// Two bytes for the application in the head of a packet, of protocols that have them.
+    /// Two bytes in the head of a packet, for protocols that have them.
     fn modifiers(&self) -> [u8; 2] {
         [0; 2]
     }
 
-    /// The address without a schema that may stand before it.
+    /// Strips an optional scheme from an address.
     ///
     /// # Errors
-    /// A schema that is not built.
+    /// The scheme, if it is not supported.
     fn address(text: &[u8]) -> Result<&[u8], &'static str> {
         Ok(text)
     }
@@ -84,7 +84,7 @@ pub(crate) trait Application: ApplicationSettings {
         params::push::<Self>(x, cx, outgoing, fields, 0)
     }
 
-    /// Takes what an application writes to its error stream.
+    /// Handles text from the error stream of an application.
     fn note(_: &Exchange, _: &Note<'_>) -> Verdict {
         Verdict::Pass
     }
@@ -138,7 +138,7 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
     }
 }
 
-/// Takes from the level around it what is not set here.
+/// Inherits unset settings from the enclosing level.
 pub(crate) fn inherit<C: Application>(own: &mut C, parent: Option<&C>) {
     let params = own.params().clone();
     let parent = parent.map(|parent| (parent.common(), parent.params()));
@@ -148,16 +148,17 @@ pub(crate) fn inherit<C: Application>(own: &mut C, parent: Option<&C>) {
 /// Settings of one location that the modules have in common.
 #[derive(Default)]
 pub(crate) struct Common {
-    /// The settings of passing requests on.
+    /// Settings for upstream servers.
     pub(crate) upstream: UpstreamSettings,
     /// `*_pass`.
     pass: Option<Arc<Pass>>,
-    /// `*_param` with what follows from it.
+    /// The parameters that follow from `*_param`.
     params: Option<Arc<ParamSet>>,
 }
 
 impl Common {
-    /// Takes from the level around it what is not set here. `params` is what `*_param` says on both levels.
+    /// Inherits unset settings from the enclosing level. `params` are the merged `*_param` of this level; the parent
+    /// comes with its own.
     fn inherit(&mut self, params: &Params, parent: Option<(&Self, &Params)>) {
         self.upstream.merge(parent.map(|(own, _)| &own.upstream));
         let same = parent.filter(|(_, theirs)| params.is_shared_with(theirs));
@@ -165,26 +166,26 @@ impl Common {
             Some((parent, _)) => parent.params.clone(),
             None => Some(Arc::new(ParamSet::new(params))),
         };
-        // A block inside a location has the handler of that location, and needs to know where it passes to; locations inside
-        // a location have it without use.
+        // A block within a location uses the handler of that location and needs its target. Nested locations get it
+        // too, without using it.
         if self.pass.is_none() {
             self.pass = parent.and_then(|(own, _)| own.pass.clone());
         }
     }
 
-    /// Whether requests are passed on in this location.
+    /// Whether this location has a target.
     pub(crate) fn passes_on(&self) -> bool {
         self.pass.is_some()
     }
 
-    /// The settings of passing on, as they hold.
+    /// The effective settings for upstream servers.
     pub(crate) fn conf(&self) -> &UpstreamConf {
         self.upstream.conf()
     }
 }
 
-/// Whether an application may turn the connection into a tunnel, as the client asks by a field that is passed on. Never to
-/// HTTP/2: requests in it would pass by all that is configured here.
+/// Whether the application may upgrade the connection, as requested by a field of the client. HTTP/2 is excluded, since
+/// its requests would bypass the configuration.
 fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
     let wanted = x.head.fields_by_id(FieldId::Upgrade);
     let mut protocols = wanted.flat_map(|value| value.split(|byte| *byte == b','));
@@ -193,8 +194,8 @@ fn may_upgrade(x: &Exchange, conf: &UpstreamConf) -> bool {
         && !protocols.any(|name| name.trim_ascii().eq_ignore_ascii_case(b"h2c"))
 }
 
-/// The module of a protocol of applications, whose settings are an [`Application`] with fields `common` and `param` and whose plain
-/// directives are `PLAIN`: `MODULE`, with `*_pass` and the directives of all such modules, and their defaults.
+/// Defines the `MODULE` of an application protocol, with `*_pass` and the shared directives, and its defaults. The
+/// settings are an [`Application`] with the fields `common` and `param`; `PLAIN` has the plain directives.
 macro_rules! application {
     (
         $name:literal, $prefix:literal $conf:ident, $doc:literal,
@@ -249,7 +250,7 @@ macro_rules! application {
         impl server_http::upstream::PassesOn for $conf {
             const DEFAULTS: server_http::upstream::Defaults = server_http::upstream::Defaults {
                 prefix: $prefix,
-                // A build can set it.
+                // Can be set at build time.
                 temp_path: match option_env!($built) {
                     Some(path) => path,
                     None => concat!($prefix, "temp"),

@@ -1,7 +1,7 @@
-//! `*_param`, and the parameters of a request: those that are configured, then the client's fields as `HTTP_*`.
+//! `*_param`, and the parameters of a request: the configured ones, then the client's fields as `HTTP_*`.
 //!
-//! All are written one behind the other into one buffer, once for a request. A parameter `HTTP_*` that is configured takes the
-//! place of the client's field of that name.
+//! All parameters of a request are written to one buffer. A configured parameter `HTTP_*` replaces the client's field
+//! with that name.
 //!
 //! Source: RFC 3875 section 4.1; nginx documentation, directives `fastcgi_param`, `fastcgi_pass_request_headers`.
 
@@ -20,7 +20,7 @@ use server_http::value::Value;
 
 use super::{Application, client_fields};
 
-/// `*_param`: what is written at a level.
+/// The `*_param` directives of a level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Params(Arc<Vec<Param>>);
 
@@ -58,34 +58,34 @@ impl FromArgs for Params {
 }
 
 impl Params {
-    /// Whether both are the same list, because one level has that of another.
+    /// Whether both share one list by inheritance.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
 }
 
-/// The parameters of a location, and which of the client's fields are left out for them.
+/// The parameters of a location, and the client's fields that they replace.
 #[derive(Debug, Default)]
 pub(super) struct ParamSet {
     /// In their order.
     params: Vec<Param>,
     /// Whether `HTTP_HOST` is among them.
     has_host: bool,
-    /// The client's fields that are left out, a bit for each number.
+    /// The replaced fields of the client, a bit for each `FieldId`.
     known: u64,
-    /// Those without a number, by name.
+    /// The replaced fields without a `FieldId`, by name.
     others: Vec<Box<[u8]>>,
 }
 
 impl ParamSet {
-    /// The parameters as written, and those that are implied.
+    /// Builds the set from the configured parameters and adds the implied ones.
     pub(super) fn new(written: &Params) -> Self {
         let mut set = Self::default();
         for param in written.0.iter() {
             set.has_host |= param.name.eq_ignore_ascii_case(b"HTTP_HOST");
             if let Some(name) = param.name.strip_prefix(b"HTTP_").filter(|n| !n.is_empty()) {
                 set.leave_out(name);
-                // An empty value only leaves the client's out.
+                // An empty value only removes the client's field.
                 if param.value.parts.is_empty() {
                     continue;
                 }
@@ -105,7 +105,7 @@ impl ParamSet {
         }
     }
 
-    /// Whether a parameter takes the place of a field of the client's.
+    /// Whether a parameter replaces a field of the client.
     pub(super) fn replaces(&self, id: FieldId, name: &[u8]) -> bool {
         match id {
             FieldId::Other => (self.others.iter()).any(|own| client_fields::same_param(own, name)),
@@ -114,19 +114,19 @@ impl ParamSet {
     }
 }
 
-/// A protocol's encoding of parameters, as far as it limits their number.
+/// The size of parameters as a protocol encodes them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Encoding {
-    /// Bytes of a parameter besides its name and its value, by the lengths of both.
+    /// Returns the overhead of a parameter, bytes, from the lengths of name and value.
     pub(crate) overhead: fn(usize, usize) -> usize,
-    /// The log text for too many of them, before their bytes.
+    /// The subject of the log message about too large parameters.
     pub(crate) too_big: &'static str,
 }
 
-/// The parameters of a request, behind those that are in `fields` already; `more_bytes` are written besides them.
+/// Appends the parameters of a request to `fields`; `more_bytes` of the request are sent besides them.
 ///
 /// # Errors
-/// 431 where they are too many; the log says so. 500 where a value could not be computed.
+/// 431 if they exceed [`PARAMS_BYTES`], which is logged; 500 if a value cannot be computed.
 pub(crate) fn push<C: Application>(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -171,7 +171,7 @@ pub(crate) fn push<C: Application>(
     Ok(())
 }
 
-/// Appends a parameter whose value is written by a function.
+/// Appends a parameter; `write` appends its value.
 pub(crate) fn push_one(
     fields: &mut Fields,
     name: &[u8],
@@ -196,10 +196,9 @@ pub(super) fn bit(id: FieldId) -> u64 {
     1 << id as u8
 }
 
-/// Maximum size of all parameters of a request, as they are sent: 64 KiB, of which lengths of two bytes can name all
-/// but one.
+/// Maximum size of the encoded parameters of a request, bytes: the maximum of a 16-bit length.
 pub(crate) const PARAMS_BYTES: usize = (64 << 10) - 1;
 /// RFC 6585 section 5.
 const REQUEST_HEADER_FIELDS_TOO_LARGE: u16 = 431;
-/// Room for parameters besides the client's.
+/// Estimated size of the configured parameters, bytes.
 const ARENA_BYTES: usize = 1024;

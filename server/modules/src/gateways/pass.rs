@@ -1,4 +1,4 @@
-//! `*_pass`: the server or the group that gets requests.
+//! `*_pass`: the server or the group that receives requests.
 //!
 //! Source: nginx documentation, directive `fastcgi_pass`; nginx's rules for addresses.
 
@@ -16,11 +16,11 @@ use server_upstream::group::{GroupId, Groups};
 use super::{Application, handle};
 use crate::pass_address;
 
-/// Where requests of a location are passed to.
+/// The target of a location.
 #[derive(Debug)]
 pub(crate) struct Pass {
     to: To,
-    /// `HTTP_HOST` where no parameter of that name is configured: the host that was chosen, not what the client wrote.
+    /// The default of `HTTP_HOST`: the selected host, not the client's text.
     pub(super) host: Value,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct Pass {
 enum To {
     /// An address without variables.
     Group(GroupId),
-    /// An address that is made for each request.
+    /// An address with variables, computed for each request.
     Computed(Value),
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Resul
     Ok(())
 }
 
-/// The group that an address without variables means.
+/// Returns the group of an address without variables.
 fn fixed<C: Application>(
     b: &mut ConfigBuilder,
     d: &Directive,
@@ -70,10 +70,10 @@ fn fixed<C: Application>(
         .add(d, &parsed.host, parsed.port, C::PROTOCOL.default_port)
 }
 
-/// Which servers a request is passed to.
+/// Returns the servers for a request.
 ///
 /// # Errors
-/// 500 for an address made of variables that is none; the log says so.
+/// 500 if the computed address is invalid, which is logged.
 pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
     let http = Rc::clone(&x.route.http);
     let pass = x.loc::<C>(&http).common().pass.as_deref();

@@ -1,8 +1,8 @@
-//! A map that is filled in the order of its keys, mostly: lists of addresses are sorted files.
+//! A map for keys that mostly arrive in order: lists of addresses are sorted files.
 
 use std::collections::BTreeMap;
 
-/// Entries by their keys. A list as long as each key that is new lies behind all others, then a tree.
+/// Entries by key: a list as long as keys arrive in order, then a tree.
 pub(super) enum Ordered<K, V> {
     /// In the order of the keys.
     List(Vec<(K, V)>),

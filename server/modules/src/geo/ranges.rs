@@ -1,7 +1,7 @@
-//! Ranges of IPv4 addresses while a `geo` block is read.
+//! Collects ranges of IPv4 addresses while a `geo` block is parsed.
 //!
-//! As in nginx a range is kept in pieces that end with a /16 network: a range may lie inside a piece, or be equal to
-//! one, but not reach over it, and only whole pieces can be deleted.
+//! As in nginx a range is split at the ends of /16 networks. A later range may be within such a piece or equal to it,
+//! but not cross its ends. Only whole pieces can be deleted.
 
 use std::net::Ipv4Addr;
 
@@ -22,7 +22,7 @@ pub(super) fn parse(text: &[u8]) -> Option<(u32, u32)> {
 }
 
 impl Ranges {
-    /// Adds a range; returns the values of pieces that are replaced, or the piece that is in the way.
+    /// Adds a range; returns the values of replaced pieces. `Err` is a piece that overlaps in part.
     pub(super) fn add(
         &mut self,
         start: u32,
@@ -60,7 +60,7 @@ impl Ranges {
         Ok(replaced)
     }
 
-    /// Deletes a range; false if a piece of it was not there.
+    /// Deletes a range; false if a piece of it did not exist.
     pub(super) fn delete(&mut self, start: u32, end: u32) -> bool {
         let (mut there, tree) = (true, self.0.tree());
         for (s, e) in pieces(start, end) {
@@ -73,7 +73,7 @@ impl Ranges {
         there
     }
 
-    /// The finished list, with a value for what is in no range.
+    /// Returns the finished list, with a value for the addresses outside of all ranges.
     pub(super) fn finish(self, default: u32) -> Spans<u32> {
         let mut spans = Spans::default();
         spans.push(0, default);
@@ -88,7 +88,7 @@ impl Ranges {
     }
 }
 
-/// A range cut where a /16 network ends.
+/// Splits a range at the ends of /16 networks.
 fn pieces(start: u32, end: u32) -> impl Iterator<Item = (u32, u32)> {
     (start >> 16..=end >> 16).map(move |high| {
         let (first, last) = (high << 16, high << 16 | 0xffff);

@@ -1,20 +1,19 @@
-//! A sorted list of spans that covers every address, each with a value.
+//! A sorted list of spans that covers all addresses, each with a value.
 //!
-//! Nested networks are flattened into it, so that the longest prefix needs no walk down a tree. The first of every
-//! [`BLOCK`] spans stands in a list of its own, which is searched first: it fits into a cache, so that of a million spans
-//! those of one block alone are read.
+//! Nested networks are flattened, so the longest prefix needs no tree. The first addresses of every [`BLOCK`] spans
+//! form a list that is searched first. It fits into the CPU cache; of a million spans only one block is then read.
 
 use super::ordered::Ordered;
 
 /// Networks by address and number of leading bits, with their value.
 pub(super) type Prefixes<K> = Ordered<(K, u8), u32>;
 
-/// Spans by their first address; each ends where the next begins.
+/// Spans by their first address; each ends at the next one.
 #[derive(Debug)]
 pub(super) struct Spans<K> {
     starts: Vec<K>,
     values: Vec<u32>,
-    /// Where each block begins.
+    /// The first address of each block.
     blocks: Vec<K>,
 }
 
@@ -29,7 +28,7 @@ impl<K> Default for Spans<K> {
 }
 
 impl<K: Copy + Ord> Spans<K> {
-    /// Begins a span; it may begin where the last one did, which then was of no length.
+    /// Begins a span. It replaces the last one if that begins at the same address.
     pub(super) fn push(&mut self, start: K, value: u32) {
         if self.starts.last() == Some(&start) {
             self.starts.pop();
@@ -60,7 +59,7 @@ impl<K: Copy + Ord> Spans<K> {
         };
         let rest = &self.starts[block * BLOCK..];
         let rest = &rest[..rest.len().min(BLOCK)];
-        // The first of the block has begun.
+        // At least 1: the first span of the block starts at or before `at`.
         self.values[block * BLOCK + rest.partition_point(begun) - 1]
     }
 }
@@ -69,7 +68,7 @@ impl<K: Copy + Ord + Into<u128> + TryFrom<u128>> Spans<K> {
     /// Flattens networks of addresses that have `width` bits.
     pub(super) fn of_prefixes(prefixes: Prefixes<K>, width: u8) -> Self {
         let mut spans = Self::default();
-        // The networks around the place reached, outermost first: last address and value.
+        // The networks that contain the current address, outermost first: last address and value.
         let mut around: Vec<(u128, u32)> = Vec::new();
         prefixes.for_each(|(start, bits), value| {
             let host_bits = u32::from(width - bits);
@@ -83,11 +82,11 @@ impl<K: Copy + Ord + Into<u128> + TryFrom<u128>> Spans<K> {
         spans
     }
 
-    /// Ends the networks whose last address has been passed.
+    /// Ends the networks that end before the current address.
     fn leave(&mut self, around: &mut Vec<(u128, u32)>, passed: impl Fn(u128) -> bool) {
         while let Some((end, _)) = around.pop_if(|(end, _)| passed(*end)) {
             let value = around.last().map_or(0, |(_, value)| *value);
-            // Behind the last address there is, no span begins.
+            // No span begins after the highest address.
             if let Some(Ok(next)) = end.checked_add(1).map(K::try_from) {
                 self.push(next, value);
             }
@@ -95,7 +94,7 @@ impl<K: Copy + Ord + Into<u128> + TryFrom<u128>> Spans<K> {
     }
 }
 
-/// Spans of a block: their addresses are four lines of a cache, those of IPv6 sixteen.
+/// Spans of a block. Their addresses fill four cache lines, those of IPv6 sixteen.
 const BLOCK: usize = 64;
 
 #[cfg(test)]
@@ -184,7 +183,7 @@ mod tests {
         for count in [1, BLOCK - 1, BLOCK, BLOCK + 1, 2 * BLOCK, 3 * BLOCK + 5] {
             let mut spans = Spans::default();
             for n in 0..count as u32 {
-                // Each is begun twice in its place: the second time counts.
+                // Each is begun twice at one address: the second one wins.
                 spans.push(n * 10 + 5, 9999);
                 spans.push(n * 10 + 5, n + 1);
             }

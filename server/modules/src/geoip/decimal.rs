@@ -1,7 +1,7 @@
 //! Numbers with a fixed number of digits after the point, rounded as nginx does: half away from zero.
 
-/// Appends a number with `digits` digits after the point; false for NaN, infinities, and numbers with more than 18
-/// digits before it.
+/// Appends a number with `digits` digits behind the point. False for NaN, infinities, and more than 18 digits in front
+/// of it.
 pub(crate) fn append(number: f64, digits: u32, out: &mut Vec<u8>) -> bool {
     if !number.is_finite() || number.abs() >= WHOLE_MAX {
         return false;
@@ -9,7 +9,7 @@ pub(crate) fn append(number: f64, digits: u32, out: &mut Vec<u8>) -> bool {
     let scale = 10u64.pow(digits);
     let whole = number.abs().trunc();
     let fraction = ((number.abs() - whole) * scale as f64 + 0.5) as u64;
-    // What rounds up to one is carried.
+    // A fraction that rounds up to one is carried.
     let (whole, fraction) = (whole as u64 + fraction / scale, fraction % scale);
     let sign = if number < 0.0 { "-" } else { "" };
     let width = digits as usize;
@@ -17,7 +17,7 @@ pub(crate) fn append(number: f64, digits: u32, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// From here on numbers do not fit into what counts them.
+/// The first number that is too large for the arithmetic of [`append`].
 const WHOLE_MAX: f64 = 1e18;
 
 #[cfg(test)]

@@ -36,7 +36,8 @@ pub(crate) enum CityPart {
     AreaCode,
 }
 
-/// Appends a field of an address's country; false without one. Texts of older databases are given in UTF-8 if `utf8`.
+/// Appends a field of an address's country; false without one. With `utf8` texts of legacy databases are converted to
+/// UTF-8.
 pub(crate) fn country(
     source: &Database,
     ip: Option<IpAddr>,
@@ -105,7 +106,7 @@ fn append_country(country: Country, part: CountryPart, utf8: bool, out: &mut Vec
     !text.is_empty()
 }
 
-/// Appends a text of ISO 8859-1, in UTF-8 if so asked.
+/// Appends a text of ISO 8859-1, converted to UTF-8 on request.
 fn append_text(text: &[u8], utf8: bool, out: &mut Vec<u8>) {
     if !utf8 {
         return out.extend_from_slice(text);
@@ -156,7 +157,7 @@ fn country_of_mmdb(database: &Mmdb, ip: IpAddr, part: CountryPart, out: &mut Vec
     };
     match part {
         CountryPart::Code => append_value(code().map(Value::Text), out),
-        // These files have no such code, but the table that goes with the older ones has.
+        // MaxMind DB files lack three-letter codes; the table for legacy files has them.
         CountryPart::Code3 => {
             let country = code().and_then(Country::coded);
             append_value(country.map(|c| Value::Text(c.code3.as_bytes())), out)
@@ -176,7 +177,7 @@ fn city_of_mmdb(database: &Mmdb, ip: IpAddr, part: CityPart, out: &mut Vec<u8>) 
         CityPart::Latitude => &["location", "latitude"],
         CityPart::Longitude => &["location", "longitude"],
         CityPart::DmaCode => &["location", "metro_code"],
-        // They have no codes of telephone areas.
+        // MaxMind DB files have no area codes.
         CityPart::AreaCode => return false,
     };
     match (part, database.value(ip, path)) {
@@ -192,7 +193,7 @@ fn org_of_mmdb(database: &Mmdb, ip: IpAddr, out: &mut Vec<u8>) -> bool {
     if let Some(name) = named.iter().find_map(|name| database.value(ip, &[name])) {
         return append_value(Some(name), out);
     }
-    // An autonomous system, as the older databases have it: `AS64496 Example`.
+    // An autonomous system, in the format of legacy databases: `AS64496 Example`.
     let number = match database.value(ip, &["autonomous_system_number"]) {
         Some(Value::Unsigned(number)) => Some(number),
         _ => None,

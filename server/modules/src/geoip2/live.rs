@@ -1,8 +1,8 @@
-//! A MaxMind DB file that may be taken anew while it is served.
+//! A MaxMind DB file that can be reloaded while in use.
 //!
-//! Lookups hold the lock for reading. A periodic task of the worker reads a changed file beside the old one and holds
-//! the lock for writing only to put it in its place; a file that is broken or gone leaves the old one where it is. A
-//! change is detected by the file's device, inode, size and times.
+//! Lookups hold the read lock. A periodic task of the worker reads a changed file and holds the write lock only to
+//! replace the database. A broken or missing file keeps the old one. A change is detected by device, inode, size and
+//! times of the file.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,7 +19,7 @@ pub(super) struct Live {
     /// Time between two checks for a change, seconds; 0 is never.
     pub(super) interval_s: u64,
     current: RwLock<Mmdb>,
-    /// The state of the file that was read.
+    /// The identity of the current file.
     stamp: Mutex<Option<Stamp>>,
     last_check_s: AtomicI64,
     last_change_s: AtomicI64,
@@ -29,7 +29,7 @@ impl Live {
     /// Reads the file.
     ///
     /// # Errors
-    /// Why it is not taken.
+    /// The reason for refusing the file.
     pub(super) fn open(path: PathBuf, file: &DataFile) -> Result<Self, String> {
         let (database, stamp) = read(file)?;
         Ok(Self {
@@ -42,22 +42,22 @@ impl Live {
         })
     }
 
-    /// Does something with what the file has.
+    /// Calls a function with the current database.
     pub(super) fn with<T>(&self, look: impl FnOnce(&Mmdb) -> T) -> T {
         look(&self.current.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// When it was looked at last, seconds since 1970.
+    /// Returns the time of the last check, seconds since 1970.
     pub(super) fn last_check_s(&self) -> i64 {
         self.last_check_s.load(Ordering::Relaxed)
     }
 
-    /// When it changed last: the time of the file, or when it was first served.
+    /// Returns the time of the last change, seconds since 1970: that of the file, or of its first use.
     pub(super) fn last_change_s(&self) -> i64 {
         self.last_change_s.load(Ordering::Relaxed)
     }
 
-    /// Takes the file anew if it is another one now.
+    /// Reloads the file if it has changed.
     fn check(&self, log: &ErrorLog) {
         let path = self.path.display();
         let now = match Stamp::of(&self.path) {
@@ -80,7 +80,7 @@ impl Live {
                 let mut current = self.current.write().unwrap_or_else(PoisonError::into_inner);
                 let old = std::mem::replace(&mut *current, database);
                 drop(current);
-                // Freed when nobody waits for the lock any more.
+                // Freed after the lock is released, so that no lookup waits for it.
                 drop(old);
                 *known = stamp;
                 self.last_change_s.store(now.mtime_s, Ordering::Relaxed);
@@ -107,12 +107,12 @@ impl PeriodicTask for Live {
 }
 
 fn read(file: &DataFile) -> Result<(Mmdb, Option<Stamp>), String> {
-    // The state first: a file that changes while it is read is another one at the next look.
+    // The identity is read first, so that a change while reading is found by the next check.
     let stamp = file.stamp().map_err(|error| os_error(&error))?;
     let bytes = file.read().map_err(|error| os_error(&error))?;
     let database = Mmdb::open(bytes).map_err(|refused| refused.to_string())?;
     Ok((database, stamp))
 }
 
-/// Before the first look.
+/// The value before the first check.
 const NEVER: i64 = 0;

@@ -5,7 +5,7 @@
 //!
 //! Source: RFC 8288 section 3; W3C Preload, section "Server Push (HTTP/2)"; nginx 1.24.
 
-/// Calls `found` with the target of each link that is to be pushed.
+/// Calls `found` with the target of each link to push.
 pub(super) fn preloads(field: &[u8], mut found: impl FnMut(&[u8])) {
     let mut rest = field;
     loop {
@@ -32,7 +32,7 @@ pub(super) fn preloads(field: &[u8], mut found: impl FnMut(&[u8])) {
     }
 }
 
-/// Whether one of the relations is `preload`, and nothing forbids the push.
+/// Whether one of the relations is `preload` and there is no `nopush`.
 fn is_preload(parameters: &[u8]) -> bool {
     let mut preload = false;
     let mut rest = Some(parameters);
@@ -86,7 +86,7 @@ fn split(text: &[u8], at: u8) -> (&[u8], Option<&[u8]>) {
 mod tests {
     use super::*;
 
-    fn found(field: &str) -> Vec<String> {
+    fn links_in(field: &str) -> Vec<String> {
         let mut all = Vec::new();
         preloads(field.as_bytes(), |target| {
             all.push(String::from_utf8_lossy(target).into_owned());
@@ -106,7 +106,7 @@ mod tests {
             "</a>; title=\"a, b; nopush\"; rel=preload",
             "</a>; rel=preload; nopushed",
         ] {
-            assert_eq!(found(field), ["/a"], "{field}");
+            assert_eq!(links_in(field), ["/a"], "{field}");
         }
     }
 
@@ -127,14 +127,14 @@ mod tests {
             "</a>; nopush; rel=preload",
             "<//other.example/a>; rel=preload",
         ] {
-            assert_eq!(found(field), [""; 0], "{field}");
+            assert_eq!(links_in(field), [""; 0], "{field}");
         }
     }
 
     #[test]
     fn each_link_of_a_field_counts_for_itself() {
         let field = "</a>; rel=preload, </b>, </c>; rel=preload; nopush, </d>;rel=preload";
-        assert_eq!(found(field), ["/a", "/d"]);
-        assert_eq!(found("</a>; rel=preload, b, </c>; rel=preload"), ["/a"]);
+        assert_eq!(links_in(field), ["/a", "/d"]);
+        assert_eq!(links_in("</a>; rel=preload, b, </c>; rel=preload"), ["/a"]);
     }
 }

@@ -1,35 +1,35 @@
 //! Buckets: how far a key is over its rate.
 //!
-//! Amounts are thousandths of a request, times milliseconds of the monotonic clock: what is set anew is the wall clock.
+//! Amounts are thousandths of a request, times are milliseconds of the monotonic clock, which cannot be set.
 
 use server_base::zone::Shard;
 
 /// The state of a key.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Bucket {
-    /// When it was counted last; `None` where it is held for the first time.
+    /// Time of the last counted request; `None` before the first.
     last_ms: Option<u64>,
-    /// The fill level at that time, thousandths of a request.
+    /// The excess at that time, thousandths of a request.
     excess: u64,
-    /// Requests that other limits still decide on: it must not be forgotten.
+    /// Admitted requests that other limits still have to check; the bucket must not be removed.
     held: u32,
 }
 
 /// A bucket's verdict on one more request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It is counted, and the excess is this.
+    /// The request is counted; the new excess.
     Counted(u64),
-    /// It would be counted: [`count`] or [`release`] follows.
+    /// The request is admitted; [`count`] or [`release`] has to follow.
     Pending,
-    /// The excess would be this, more than the burst.
+    /// The request is refused; the excess would be this, above the burst.
     Over(u64),
     /// The zone has no room for the key.
     Full,
 }
 
 impl Bucket {
-    /// The excess with one more request, and the time that has passed.
+    /// Returns the excess with one more request, and the time since the last one, milliseconds.
     fn next(&self, now_ms: u64, rate: u64) -> (u64, u64) {
         let ms = elapsed(self.last_ms, now_ms);
         let leaked = rate.saturating_mul(ms) / 1000;
@@ -46,14 +46,14 @@ impl Bucket {
     }
 }
 
-/// Milliseconds that have passed; as many as can be where nothing was counted yet. Threads read the clock at different
-/// timings: backwards is no time.
+/// Returns the time since the last count, milliseconds; the maximum if there is none. Clocks of threads differ
+/// slightly: a time in the past counts as now.
 fn elapsed(last_ms: Option<u64>, now_ms: u64) -> u64 {
     last_ms.map_or(u64::MAX, |last_ms| now_ms.saturating_sub(last_ms))
 }
 
-/// Asks for one more request of a key; the last limit of a location counts it at once.
-pub(crate) fn ask(
+/// Checks one more request of a key; the last limit of a location counts it at once.
+pub(crate) fn check(
     shard: &mut Shard<'_, Bucket>,
     key: &[u8],
     now_ms: u64,
@@ -91,7 +91,7 @@ pub(crate) fn ask(
     }
 }
 
-/// Counts a request that was held; returns the excess.
+/// Counts a pending request; returns the excess.
 pub(super) fn count(
     shard: &mut Shard<'_, Bucket>,
     key: &[u8],
@@ -103,14 +103,15 @@ pub(super) fn count(
     Some(bucket.count(now_ms, rate))
 }
 
-/// Releases a request that was held.
+/// Releases a pending request without counting it.
 pub(super) fn release(shard: &mut Shard<'_, Bucket>, key: &[u8]) {
     if let Some(bucket) = shard.get_mut(key) {
         bucket.held = bucket.held.saturating_sub(1);
     }
 }
 
-/// Forgets up to two keys that have been idle for a minute and have no excess left; by force the oldest before them.
+/// Removes up to two keys that have been idle for a minute and are empty. With `force` the oldest key is removed first,
+/// unless a request holds it.
 fn expire(shard: &mut Shard<'_, Bucket>, now_ms: u64, rate: u64, force: bool) {
     for n in usize::from(!force)..3 {
         let Some(bucket) = shard.oldest() else { return };
@@ -139,7 +140,7 @@ mod tests {
     fn the_excess_leaks_with_the_rate() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        let mut at = |ms: u64| ask(&mut shard, b"k", NOW + ms, 1000, 2000, true);
+        let mut at = |ms: u64| check(&mut shard, b"k", NOW + ms, 1000, 2000, true);
         assert_eq!(at(0), Verdict::Counted(0));
         assert_eq!(at(0), Verdict::Counted(1000));
         assert_eq!(at(500), Verdict::Counted(1500));
@@ -159,25 +160,34 @@ mod tests {
     fn the_first_request_of_a_process_that_has_just_begun_is_within_its_rate() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", 1, 1000, 0, false), Verdict::Pending);
+        assert_eq!(check(&mut shard, b"k", 1, 1000, 0, false), Verdict::Pending);
         assert_eq!(count(&mut shard, b"k", 1, 1000), Some(0));
-        assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Counted(0));
-        assert_eq!(ask(&mut shard, b"l", 1, 1000, 0, true), Verdict::Over(1000));
+        assert_eq!(
+            check(&mut shard, b"l", 1, 1000, 0, true),
+            Verdict::Counted(0)
+        );
+        assert_eq!(
+            check(&mut shard, b"l", 1, 1000, 0, true),
+            Verdict::Over(1000)
+        );
     }
 
     #[test]
     fn a_held_request_counts_when_all_limits_agree() {
         let zone = Zone::new(1 << 15, b"");
         let mut shard = zone.lock(b"k");
-        assert_eq!(ask(&mut shard, b"k", NOW, 1000, 0, false), Verdict::Pending);
+        assert_eq!(
+            check(&mut shard, b"k", NOW, 1000, 0, false),
+            Verdict::Pending
+        );
         assert_eq!(count(&mut shard, b"k", NOW, 1000), Some(0));
         assert_eq!(
-            ask(&mut shard, b"k", NOW, 1000, 1000, false),
+            check(&mut shard, b"k", NOW, 1000, 1000, false),
             Verdict::Pending
         );
         release(&mut shard, b"k");
         assert_eq!(
-            ask(&mut shard, b"k", NOW, 1000, 0, false),
+            check(&mut shard, b"k", NOW, 1000, 0, false),
             Verdict::Over(1000)
         );
     }
@@ -195,7 +205,7 @@ mod tests {
             n += 1;
         }
         assert_eq!(
-            ask(&mut shard, b"new", 1, 1000, 0, true),
+            check(&mut shard, b"new", 1, 1000, 0, true),
             Verdict::Counted(0)
         );
         assert!(shard.get_mut(&0_u32.to_be_bytes()).is_none());
@@ -206,11 +216,11 @@ mod tests {
             shard.get_mut(&other.to_be_bytes());
         }
         assert_eq!(
-            ask(&mut shard, b"newer", 1, 1000, 0, true),
+            check(&mut shard, b"newer", 1, 1000, 0, true),
             Verdict::Counted(0)
         );
         assert_eq!(
-            ask(&mut shard, b"newer still", 1, 1000, 0, true),
+            check(&mut shard, b"newer still", 1, 1000, 0, true),
             Verdict::Full
         );
         assert!(shard.get_mut(&1_u32.to_be_bytes()).is_some());

@@ -1,4 +1,4 @@
-//! Formats of access logs: compiled once, escaped as they are written.
+//! Formats of access logs: compiled once; values are escaped while a line is written.
 
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::{Part, Value};
@@ -10,7 +10,7 @@ pub(crate) struct Format {
     pub(super) escape: Escaping,
 }
 
-/// How variables are written.
+/// The escaping of variables.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Escaping {
     /// Quotes, backslashes and bytes outside printable ASCII as `\xHH`.
@@ -43,7 +43,7 @@ impl Format {
 }
 
 impl Escaping {
-    /// Escapes the value that begins at `start`. Most values need none, so they are written where they belong, and looked at
+    /// Escapes the value that begins at `start`. Most values need no escape, so they are written in place and scanned
     /// once without branches.
     fn apply(self, found: bool, start: usize, line: &mut Vec<u8>) {
         let any = |is: fn(u8) -> bool| line[start..].iter().fold(false, |any, b| any | is(*b));
@@ -65,7 +65,7 @@ impl Escaping {
     }
 }
 
-/// Whether nginx writes a byte as `\xHH`: a control, a quote, a backslash, or none of ASCII.
+/// Whether nginx writes a byte as `\xHH`: a control character, a quote, a backslash, or a byte outside of ASCII.
 fn is_escaped(b: u8) -> bool {
     matches!(b, b'"' | b'\\' | 0..0x20 | 0x7f..)
 }
@@ -80,7 +80,7 @@ fn write_default(value: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a byte is written as something else in a string of JSON.
+/// Whether a byte needs an escape in a JSON string.
 fn is_escaped_in_json(b: u8) -> bool {
     matches!(b, b'"' | b'\\' | 0..0x20)
 }

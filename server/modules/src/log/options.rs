@@ -66,5 +66,5 @@ impl Options {
     }
 }
 
-/// Buffer of a compressed log where none is named.
+/// Default buffer of a compressed log, bytes.
 const GZIP_BUFFER_BYTES: usize = 64 << 10;

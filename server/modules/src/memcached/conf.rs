@@ -30,12 +30,12 @@ settings! {
     extra {
         /// Settings that memcached shares with other modules.
         upstream: UpstreamSettings = UpstreamSettings::merge,
-        /// `memcached_pass`. A block inside a location has the handler of that location, and needs to know where it passes to.
+        /// `memcached_pass`. A block within a location uses the handler of that location and needs its target.
         pass: Option<Arc<Pass>> = inherited
     }
 }
 
-/// Where requests of a location are passed to.
+/// The target of a location.
 #[derive(Debug)]
 pub(crate) struct Pass {
     pub(super) group: GroupId,
@@ -44,7 +44,7 @@ pub(crate) struct Pass {
 }
 
 conf::directives! {
-    /// The directives with a shape of their own.
+    /// The directives that are no plain settings.
     pub(super) const ROWS: ConfigBuilder;
 
     /// Answers with the value that a memcached server has under the key $memcached_key.
@@ -56,7 +56,7 @@ conf::directives! {
         "error | timeout | denied | invalid_response | not_found | off ..." => |b, d| assign_next_upstream::<MemcachedLoc>(b, d, NEXT_UPSTREAM);
 }
 
-/// How directives of inner levels are inherited.
+/// Inheritance of directives that are not allowed in `http`.
 pub(super) const INHERITS: &[(&str, Inherit)] = &[("memcached_pass", Inherit::Blocks)];
 
 /// The words of `memcached_next_upstream`.
@@ -106,7 +106,7 @@ fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
     let group =
         b.conf_mut::<Groups>()
             .add(d, &address.host, address.port, MEMCACHED.default_port)?;
-    // As in nginx nothing but `set`, `map` and the like makes the variable: without them its name is unknown.
+    // As in nginx only `set`, `map` and similar directives define the variable; without them its name is unknown.
     let key = Value::compile_bytes(b, d, word, b"$memcached_key")?;
     b.conf_mut::<MemcachedLoc>().pass = Some(Arc::new(Pass { group, key }));
     Ok(())

@@ -1,9 +1,8 @@
-//! `memcached_pass`: values of a memcached server are responses.
+//! `memcached_pass`: responds with values of a memcached server.
 //!
-//! The key is `$memcached_key`, escaped. A value is passed on as it comes and has the type of its URI's extension; a key
-//! that is not found is 404, by an error page if there is one. Trying servers and connections are the business of
-//! [`server_http::upstream`], the protocol that of the engine, which passes the flags of a value as a field
-//! that clients do not get.
+//! The key is `$memcached_key`, escaped. A value is sent unchanged, with the type of its URI's extension. A missing key
+//! is 404. [`server_http::upstream`] handles servers and connections, the engine the protocol; it reports the flags of
+//! a value as a field that is hidden from clients.
 //!
 //! Source: nginx documentation, `ngx_http_memcached_module`.
 
@@ -134,7 +133,7 @@ fn log_invalid_flags(x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead, fl
     x.log_while(Level::Error, READING_HEAD, text);
 }
 
-/// The key as it is sent: nothing in it ends a word or a line of the protocol. Empty where the variable is.
+/// Returns the key with bytes escaped that would end a word or a line of the protocol; empty if the variable is empty.
 fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     let http = Rc::clone(&x.route.http);
     let mut key = Vec::new();
@@ -144,7 +143,7 @@ fn escaped_key(x: &mut Exchange, cx: &mut Ctx<'_>) -> Vec<u8> {
     key
 }
 
-/// The field of a head by which the engine passes the flags of a value.
+/// The header field in which the engine passes the flags of a value.
 const FLAGS: &str = "flags";
 /// The action while a head is read, for the log.
 const READING_HEAD: &str = "reading response header from upstream";

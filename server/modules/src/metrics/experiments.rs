@@ -4,7 +4,7 @@ use server_http::arm_meters::ArmFigures;
 
 use super::format::{MetricType, Writer, seconds};
 
-/// Name behind `firstbyte_experiment_`, its type, its help and its value.
+/// Name without `firstbyte_experiment_`, type, help and value of a family.
 type Figure = (
     &'static str,
     MetricType,

@@ -27,7 +27,7 @@ pub(super) enum MetricType {
 }
 
 impl Format {
-    /// The format that a client prefers; the older one where it does not say.
+    /// Returns the format that a client prefers; Prometheus text without a preference.
     pub(super) fn chosen(accept: &[u8]) -> Self {
         let (mut text, mut open) = (None, None);
         for range in accept.split(|b| *b == b',') {
@@ -77,7 +77,7 @@ fn is_1(version: &str) -> bool {
     version == "1.0.0" || version == "1.0"
 }
 
-/// A page of metrics as it is written.
+/// Writes a page of metrics.
 pub(super) struct Writer {
     format: Format,
     page: String,
@@ -167,7 +167,7 @@ mod tests {
             ("application/openmetrics-text;q=0", Format::Prometheus),
             ("application/openmetrics-text;q=+1", Format::Prometheus),
             ("application/openmetrics-text;q=1e0", Format::Prometheus),
-            // What Prometheus 2.49 and later send.
+            // As sent by Prometheus 2.49 and later.
             (
                 "application/openmetrics-text;version=1.0.0;q=0.5,application/openmetrics-text;version=0.0.1;q=0.4,\
               text/plain;version=0.0.4;q=0.3,*/*;q=0.2",

@@ -14,7 +14,7 @@ use super::experiments;
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
 
-/// All that a page shows.
+/// The values of a page.
 pub(super) struct Facts {
     totals: Totals,
     open: [Open; Protocol::ALL.len()],
@@ -98,7 +98,7 @@ fn connections(page: &mut Writer, facts: &Facts) {
     counters(page, name, help, "", &[("", facts.totals.accepted)]);
 }
 
-/// The protocols that are counted, with their places in the counters.
+/// The counted protocols, with their indices in the counters.
 fn protocols() -> impl Iterator<Item = (usize, &'static str)> {
     Version::ALL.iter().map(|v| v.as_str()).enumerate()
 }
@@ -270,7 +270,7 @@ fn process(page: &mut Writer, process: &Process) {
     gauge(page, "process_start_time_seconds", "seconds", help, process.started_s);
 }
 
-/// Events that are counted under one name, each with its value of the label; one without a value is alone.
+/// Events of one counter family, each with its value of the label; an event without a value has no label.
 struct Events {
     name: &'static str,
     help: &'static str,

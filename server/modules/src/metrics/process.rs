@@ -33,7 +33,7 @@ impl Process {
     }
 
     fn read(stat: &str, status: &str, system: &str) -> Option<Self> {
-        // The name of the program stands in parentheses and may have any character in it.
+        // The name of the program is in parentheses and may contain any character.
         let (_, fields) = stat.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split(' ').collect();
         let ticks = |n: usize| fields.get(n - FIRST_FIELD)?.parse::<u64>().ok();
@@ -53,9 +53,9 @@ impl Process {
     }
 }
 
-/// The number of the first field of /proc/self/stat behind the name of the program.
+/// Number of the first field of /proc/self/stat after the name of the program.
 const FIRST_FIELD: usize = 3;
-/// USER_HZ, which is the same on all machines that Rust's standard library runs on under Linux.
+/// USER_HZ, equal on all Linux platforms of Rust's standard library.
 const TICKS_A_SECOND: f64 = 100.0;
 
 #[cfg(test)]

@@ -12,9 +12,9 @@ pub(crate) type BoxType = [u8; 4];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) kind: BoxType,
-    /// Bytes of the head itself.
+    /// Size of the head, bytes.
     pub(crate) head_bytes: u64,
-    /// Bytes behind the head.
+    /// Size of the body, bytes.
     pub(crate) body_bytes: u64,
 }
 
@@ -23,8 +23,8 @@ pub(crate) const HEAD_BYTES_MAX: u64 = 16;
 const SHORT_HEAD_BYTES: u64 = 8;
 
 impl Head {
-    /// Reads a head from its first bytes, as many of [`HEAD_BYTES_MAX`] as there are; `rest_bytes` is the size of what
-    /// is left, this box included, of what it lies in: that is also the size of a box that says none.
+    /// Reads a head from the first [`HEAD_BYTES_MAX`] bytes of a box, or fewer at the end of the file. `rest_bytes` is
+    /// the number of bytes left in the enclosing box or file, from this head on. A box of size 0 extends to that end.
     pub(crate) fn parse(bytes: &[u8], rest_bytes: u64) -> Result<Self, Mp4Error> {
         let short = bytes.first_chunk::<8>().ok_or(Mp4Error::Truncated)?;
         let [a, b, c, d, kind @ ..] = *short;
@@ -51,7 +51,7 @@ impl Head {
     }
 }
 
-/// The boxes that lie in the body of another. A size of zero ends them.
+/// Iterates over the boxes in the body of another box. Stops at a size of zero.
 pub(crate) struct Children<'a>(pub(crate) &'a [u8]);
 
 impl<'a> Iterator for Children<'a> {
@@ -67,14 +67,14 @@ impl<'a> Iterator for Children<'a> {
             Ok(head) => head,
             Err(fault) => return Some(Err(fault)),
         };
-        // Both lie inside of `rest`, as the head was checked against its length.
+        // In range: `Head::parse` checked the size against the length of `rest`.
         let (from, len) = (head.head_bytes as usize, head.body_bytes as usize);
         self.0 = &rest[from + len..];
         Some(Ok((head.kind, &rest[from..from + len])))
     }
 }
 
-/// Keeps what may be there once.
+/// Stores the value of a box that may occur only once.
 pub(crate) fn once<T>(slot: &mut Option<T>, value: T, kind: &'static str) -> Result<(), Mp4Error> {
     match slot.replace(value) {
         None => Ok(()),
@@ -82,10 +82,10 @@ pub(crate) fn once<T>(slot: &mut Option<T>, value: T, kind: &'static str) -> Res
     }
 }
 
-/// Where a box of each version says its times.
+/// Offsets of the times in the body of a box, by version.
 pub(crate) struct Layout {
     kind: &'static str,
-    /// For version 0 and for the others: bytes at least, place of the time scale, place of the duration.
+    /// For version 0 and for later versions: minimum size, offset of the time scale, offset of the duration.
     versions: [(usize, Option<usize>, usize); 2],
 }
 
@@ -102,10 +102,10 @@ pub(crate) const TKHD: Layout = Layout {
     versions: [(84, None, 20), (96, None, 28)],
 };
 
-/// The times in a box.
+/// Time scale and duration of a box.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Times {
-    /// Units a second; 0 where the box has none.
+    /// Units per second; 0 if the box has no time scale.
     pub(crate) scale: u32,
     pub(crate) duration: u64,
     duration_at: usize,
@@ -135,7 +135,7 @@ impl Layout {
 }
 
 impl Times {
-    /// Puts a box with another duration; one that is too long for the field becomes the longest it can hold.
+    /// Writes the box with another duration, limited to the largest value of its field.
     pub(crate) fn put(&self, kind: BoxType, body: &[u8], duration: u64, out: &mut Vec<u8>) {
         let at = begin(kind, out);
         let body_at = out.len();
@@ -163,7 +163,7 @@ pub(crate) fn number64(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_be_bytes(*bytes))
 }
 
-/// Begins a box; returns the position for [`end`].
+/// Begins a box; returns its position, which [`end`] takes.
 pub(crate) fn begin(kind: BoxType, out: &mut Vec<u8>) -> usize {
     let at = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -171,13 +171,13 @@ pub(crate) fn begin(kind: BoxType, out: &mut Vec<u8>) -> usize {
     at
 }
 
-/// Ends a box. The caller detects a box that has become too large by its length.
+/// Ends a box. A size above `u32::MAX` is written as `u32::MAX`: the caller has to check the length.
 pub(crate) fn end(at: usize, out: &mut [u8]) {
     let size = u32::try_from(out.len() - at).unwrap_or(u32::MAX);
     out[at..at + 4].copy_from_slice(&size.to_be_bytes());
 }
 
-/// Puts a box as it was.
+/// Writes a box with an unchanged body.
 pub(crate) fn put(kind: BoxType, body: &[u8], out: &mut Vec<u8>) {
     let at = begin(kind, out);
     out.extend_from_slice(body);

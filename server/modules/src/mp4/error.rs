@@ -1,57 +1,57 @@
-//! Errors of making a part of an MP4 file, in nginx's words.
+//! Errors in cutting an MP4 file, in nginx's words.
 
 use server_base::errlog::Printable;
 
-/// Errors of a file, or of the part that is asked for.
+/// Errors in a file, or in the requested section of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Mp4Error {
     /// The file could not be read; already logged.
     Unreadable,
-    /// A box says that it is smaller than its own head.
+    /// The size of a box is smaller than its head.
     BoxTooSmall(u64),
-    /// A box says that it is larger than what it lies in.
+    /// The size of a box exceeds the enclosing box or file.
     BoxTooLarge(u64),
-    /// The file, or a box, ends inside of a box's head.
+    /// The file or the enclosing box ends within the head of a box.
     Truncated,
-    /// More boxes beside each other than a file has.
+    /// More top-level boxes than `TOP_BOXES_MAX`.
     TooManyBoxes,
     /// `ftyp` of this many bytes.
     FtypTooLarge(u64),
     /// `moov` of this many bytes.
     MoovTooLarge(u64),
-    /// The remaining `moov` has become too large for a box.
+    /// The `moov` of the response is too large for a box.
     MadeTooLarge,
     /// `moov` is compressed.
     Compressed,
     /// This box is shorter than its contents.
     Short(&'static str),
-    /// This box is there more than once.
+    /// This box occurs more than once.
     Duplicate(&'static str),
-    /// This box is not there.
+    /// This box is missing.
     Missing(&'static str),
-    /// The start lies behind the end of the file.
+    /// The start is behind the end of the movie.
     PastTheEnd,
-    /// The first or the last sample that is asked for is not in this table.
+    /// The first or the last requested sample is not in this table.
     OutOf(Edge, &'static str),
     /// `stsc` has no entries.
     NoChunkRuns,
-    /// Chunks are counted from 1.
+    /// `stsc` contains a chunk number 0; chunks are counted from 1.
     ZeroChunk,
-    /// Runs of chunks that go back.
+    /// Chunk numbers in `stsc` decrease.
     Unordered,
-    /// Samples are counted from 1.
+    /// `stss` contains a sample number 0; samples are counted from 1.
     ZeroSync,
-    /// A place in the file that lies outside of it, or of the numbers there are for it.
+    /// An offset is outside of the file, or does not fit into its field.
     LargeOffset,
-    /// The samples before the start fill more than the file.
+    /// The samples before the requested one are larger than the file.
     LargeSamples(Edge),
-    /// Nothing lies between the two times.
+    /// No sample is between the start and the end.
     NoData,
-    /// The requested part lies behind the media data.
+    /// The requested section is behind the media data.
     OutOfData,
 }
 
-/// Which end of what is asked for.
+/// The start or the end of the requested section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edge {
     Start,
@@ -68,8 +68,8 @@ impl Edge {
 }
 
 impl Mp4Error {
-    /// A line for the log about the file of this name; `None` where one was written already.
-    pub(crate) fn tell(self, file: Printable<'_>) -> Option<String> {
+    /// Returns the log message about a file; `None` if one has been written already.
+    pub(crate) fn log_text(self, file: Printable<'_>) -> Option<String> {
         Some(match self {
             Self::Unreadable => return None,
             Self::BoxTooSmall(size) => format!("\"{file}\" mp4 atom is too small:{size}"),

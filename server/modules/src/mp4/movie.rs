@@ -1,7 +1,7 @@
-//! A part of an MP4 file by time: what is sent is `ftyp`, a `moov` with cut tables, and a piece of `mdat`.
+//! Cuts a section out of an MP4 file: the response is `ftyp`, a `moov` with cut tables, and a range of `mdat`.
 //!
-//! Nothing here reads by itself: a reader of ranges supplies bytes ([`Ranges`]). The size that `moov` may have bounds
-//! all reads and results, whatever the file says of itself.
+//! This file does no I/O: the caller supplies bytes through [`Ranges`]. The maximum size of `moov` bounds all reads and
+//! results, independent of the sizes in the file.
 //!
 //! Absent: compressed `moov`, compact sizes of samples (`stz2`), files in fragments.
 //!
@@ -11,38 +11,38 @@ use std::ops::Range;
 
 use super::boxes::{self, Children, HEAD_BYTES_MAX, Head, MVHD, Times, once};
 use super::error::Mp4Error;
-use super::track::{Ask, Bounds, Part, Track};
+use super::track::{Bounds, Part, Section, Track};
 
-/// Reads the file.
+/// Reads ranges of the file.
 pub(crate) trait Ranges {
-    /// Appends the bytes from `offset` on; there are as many.
+    /// Appends `len` bytes from `offset` on. The range is within the file.
     fn read(&mut self, offset: u64, len: u64, out: &mut Vec<u8>) -> Result<(), Mp4Error>;
 }
 
 /// Size of reads, and maximum size of `moov`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Bytes read from the begin at once; a `moov` that is no larger is always taken.
+    /// Size of the first read, bytes. A `moov` up to this size is always accepted.
     pub(crate) first_read: u64,
-    /// Bytes of a `moov` at most.
+    /// Maximum size of `moov`, bytes.
     pub(crate) moov: u64,
 }
 
 /// The response to send.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Cut {
-    /// The file as it is.
+    /// The unchanged file.
     Whole,
-    /// These bytes, and this range of the file behind them.
+    /// These bytes, followed by this range of the file.
     Part { head: Vec<u8>, data: Range<u64> },
 }
 
-/// Finds what is asked for in a file of `size` bytes.
+/// Computes the response for a section of a file of `size` bytes.
 pub(crate) fn cut(
     source: &mut dyn Ranges,
     size: u64,
     limits: Limits,
-    ask: &Ask,
+    section: &Section,
 ) -> Result<Cut, Mp4Error> {
     let window = Window {
         source,
@@ -51,15 +51,15 @@ pub(crate) fn cut(
         bytes: Vec::new(),
         wish: limits.first_read,
     };
-    let Some(layout) = window.layout(limits, ask)? else {
+    let Some(layout) = window.layout(limits, section)? else {
         return Ok(Cut::Whole);
     };
     let bounds = Bounds {
         file_bytes: size,
         data_end: layout.data.end,
     };
-    let movie = Movie::parse(&layout.moov, ask, bounds)?;
-    movie.write(&layout, ask)
+    let movie = Movie::parse(&layout.moov, section, bounds)?;
+    movie.write(&layout, section)
 }
 
 /// The boxes of a file.
@@ -69,7 +69,7 @@ struct Layout {
     data: Range<u64>,
 }
 
-/// A piece of the file that has been read.
+/// A buffer with a range of the file.
 struct Window<'a> {
     source: &'a mut dyn Ranges,
     size: u64,
@@ -80,7 +80,7 @@ struct Window<'a> {
 }
 
 impl Window<'_> {
-    /// Bytes of the file; there must be as many.
+    /// Returns bytes of the file, which must be within it.
     fn view(&mut self, at: u64, len: u64) -> Result<&[u8], Mp4Error> {
         let have = self.at..self.at + self.bytes.len() as u64;
         if at < have.start || at + len > have.end {
@@ -96,7 +96,7 @@ impl Window<'_> {
             .ok_or(Mp4Error::Truncated)
     }
 
-    /// Returns a range like [`Self::view`], in memory of its own.
+    /// Returns the bytes of [`Self::view`] as an owned buffer.
     fn take(&mut self, at: u64, len: u64) -> Result<Vec<u8>, Mp4Error> {
         if at >= self.at && at + len <= self.at + self.bytes.len() as u64 {
             return self.view(at, len).map(<[u8]>::to_vec);
@@ -106,8 +106,8 @@ impl Window<'_> {
         Ok(bytes)
     }
 
-    /// Looks for the boxes that matter; `None` if the file can be sent as it is.
-    fn layout(mut self, limits: Limits, ask: &Ask) -> Result<Option<Layout>, Mp4Error> {
+    /// Finds the boxes `ftyp`, `moov` and `mdat`; `None` if the file can be sent unchanged.
+    fn layout(mut self, limits: Limits, section: &Section) -> Result<Option<Layout>, Mp4Error> {
         let (mut ftyp, mut moov, mut data) = (None, None, None);
         let mut at = 0;
         for _ in 0..TOP_BOXES_MAX {
@@ -137,7 +137,7 @@ impl Window<'_> {
                     once(&mut ftyp, bytes, "ftyp")?;
                 }
                 b"moov" => {
-                    if data.is_none() && ask.start_ms == 0 && ask.length_ms == 0 {
+                    if data.is_none() && section.start_ms == 0 && section.length_ms == 0 {
                         return Ok(None);
                     }
                     if head.body_bytes > limits.first_read.max(limits.moov) {
@@ -150,7 +150,7 @@ impl Window<'_> {
                 _ => {}
             }
             at = match (&moov, &data) {
-                // What follows does not matter.
+                // Boxes behind both are not needed.
                 (Some(_), Some(_)) => self.size,
                 _ => next,
             };
@@ -159,14 +159,14 @@ impl Window<'_> {
     }
 }
 
-/// `moov` and what is asked for of it.
+/// The parsed `moov`, cut to the requested section.
 struct Movie<'a> {
     mvhd: (&'a [u8], Times),
     parts: Vec<Part<'a>>,
 }
 
 impl<'a> Movie<'a> {
-    fn parse(moov: &'a [u8], ask: &Ask, bounds: Bounds) -> Result<Self, Mp4Error> {
+    fn parse(moov: &'a [u8], section: &Section, bounds: Bounds) -> Result<Self, Mp4Error> {
         let mut mvhd = None;
         for child in Children(moov) {
             match child? {
@@ -177,14 +177,14 @@ impl<'a> Movie<'a> {
         }
         let mvhd = mvhd.ok_or(Mp4Error::Missing("mvhd"))?;
         let times = MVHD.read(mvhd)?;
-        if times.duration < ask.start(times.scale) {
+        if times.duration < section.start(times.scale) {
             return Err(Mp4Error::PastTheEnd);
         }
         let mut parts = Vec::new();
         for child in Children(moov) {
             let (kind, body) = child?;
             if kind == *b"trak" {
-                parts.extend(Track::parse(body)?.part(ask, times.scale, bounds)?);
+                parts.extend(Track::parse(body)?.part(section, times.scale, bounds)?);
             }
         }
         if parts.is_empty() {
@@ -196,7 +196,7 @@ impl<'a> Movie<'a> {
         })
     }
 
-    fn write(&self, layout: &Layout, ask: &Ask) -> Result<Cut, Mp4Error> {
+    fn write(&self, layout: &Layout, section: &Section) -> Result<Cut, Mp4Error> {
         let ranges = || self.parts.iter().filter_map(Part::data);
         let start = ranges().map(|data| data.start).min();
         let end = ranges().map(|data| data.end).max();
@@ -215,7 +215,7 @@ impl<'a> Movie<'a> {
         }
         let moov = boxes::begin(*b"moov", &mut head);
         let (mvhd, times) = &self.mvhd;
-        let lasts = ask.left(times.duration, times.scale);
+        let lasts = section.left(times.duration, times.scale);
         times.put(*b"mvhd", mvhd, lasts, &mut head);
         let mut puts = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -228,7 +228,7 @@ impl<'a> Movie<'a> {
         put_data_head(end - start, &mut head);
         let new = head.len() as u64;
         for put in puts {
-            put.moved(start, new, &mut head)?;
+            put.shift(start, new, &mut head)?;
         }
         Ok(Cut::Part {
             head,
@@ -237,7 +237,7 @@ impl<'a> Movie<'a> {
     }
 }
 
-/// The head of `mdat`.
+/// Writes the head of `mdat`.
 fn put_data_head(bytes: u64, out: &mut Vec<u8>) {
     match u32::try_from(bytes.saturating_add(8)) {
         Ok(size) => {
@@ -251,11 +251,11 @@ fn put_data_head(bytes: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// Boxes of a file beside each other at most; there are four in most.
+/// Maximum number of top-level boxes; most files have four.
 const TOP_BOXES_MAX: usize = 1024;
 /// Maximum size of `ftyp`, bytes, as in nginx.
 const FTYP_BYTES_MAX: u64 = 1024;
-/// Bytes that are read to find the boxes behind the first ones.
+/// Size of each read after the first, bytes.
 const NEXT_READ_BYTES: u64 = 4096;
 
 #[cfg(test)]

@@ -1,14 +1,14 @@
-//! Films are made, cut, and read again with a reader of its own that looks at every sample.
+//! Movies are built, cut, and verified with an independent reader that checks every sample.
 
-#[path = "movie_tests/made.rs"]
-mod made;
+#[path = "movie_tests/fixture.rs"]
+mod fixture;
 #[path = "movie_tests/player.rs"]
 mod player;
 
 use super::super::boxes::{begin, end};
 use super::super::error::Edge;
 use super::*;
-use made::{Made, Memory, file, moov, trak};
+use fixture::{Fixture, Memory, file, moov, trak};
 use player::{wanted, watch};
 
 const LIMITS: Limits = Limits {
@@ -16,17 +16,17 @@ const LIMITS: Limits = Limits {
     moov: 10 << 20,
 };
 
-fn ask(start_ms: u64, length_ms: u64) -> Ask {
-    Ask {
+fn section(start_ms: u64, length_ms: u64) -> Section {
+    Section {
         start_ms,
         length_ms,
         key_frame: false,
     }
 }
 
-fn cut_with(bytes: &[u8], ask: &Ask) -> Result<Vec<u8>, Mp4Error> {
+fn cut_with(bytes: &[u8], section: &Section) -> Result<Vec<u8>, Mp4Error> {
     let mut source = Memory(bytes.to_vec(), Vec::new());
-    match cut(&mut source, bytes.len() as u64, LIMITS, ask)? {
+    match cut(&mut source, bytes.len() as u64, LIMITS, section)? {
         Cut::Whole => Ok(bytes.to_vec()),
         Cut::Part { mut head, data } => {
             head.extend_from_slice(&bytes[data.start as usize..data.end as usize]);
@@ -35,33 +35,33 @@ fn cut_with(bytes: &[u8], ask: &Ask) -> Result<Vec<u8>, Mp4Error> {
     }
 }
 
-fn variants() -> Vec<Made> {
-    let film = Made::film();
-    let sound = Made::sound();
+fn variants() -> Vec<Fixture> {
+    let film = Fixture::film();
+    let sound = Fixture::sound();
     vec![
         film.clone(),
         sound.clone(),
-        Made {
+        Fixture {
             wide: true,
             version: 1,
             ..film.clone()
         },
-        Made {
+        Fixture {
             same: false,
             wide: false,
             ..sound
         },
-        // Times and chunks of many sorts.
-        Made {
+        // Many different times and chunks.
+        Fixture {
             times: vec![(3, 10), (0, 5), (7, 30), (1, 0), (9, 20)],
             runs: vec![(1, 1, 1), (2, 4, 1), (3, 4, 2), (5, 2, 1)],
             ..film.clone()
         },
-        Made {
+        Fixture {
             runs: vec![(1, 20, 1)],
             ..film.clone()
         },
-        Made {
+        Fixture {
             runs: vec![(1, 1, 1)],
             later: None,
             sync: None,
@@ -75,14 +75,14 @@ fn every_part_has_the_samples_of_its_time() {
     let mut parts = 0;
     for made in variants() {
         for first in [false, true] {
-            let tracks = [made.clone(), Made::sound()];
+            let tracks = [made.clone(), Fixture::sound()];
             let whole = file(&tracks, first);
             let (all, lasts) = watch(&whole);
             assert_eq!(all[0].len(), made.sizes.len());
             for start_ms in (0..3900).step_by(130) {
                 for length_ms in [0, 130, 1000, 2190, 9000] {
                     let case = format!("{:?} {start_ms} {length_ms}", made.runs);
-                    let part = cut_with(&whole, &ask(start_ms, length_ms));
+                    let part = cut_with(&whole, &section(start_ms, length_ms));
                     let part = part.unwrap_or_else(|fault| panic!("{case}: {fault:?}"));
                     let (seen, new_lasts) = watch(&part);
                     let (mut left, mut n) = (lasts.saturating_sub(start_ms), 0);
@@ -113,23 +113,23 @@ fn every_part_has_the_samples_of_its_time() {
 
 #[test]
 fn a_part_of_a_part_is_a_part() {
-    let whole = file(&[Made::film(), Made::sound()], false);
-    let once = cut_with(&whole, &ask(2000, 1000)).expect("it has such a part");
+    let whole = file(&[Fixture::film(), Fixture::sound()], false);
+    let once = cut_with(&whole, &section(2000, 1000)).expect("it has such a part");
     let twice = cut_with(
-        &cut_with(&whole, &ask(1000, 0)).expect("it has"),
-        &ask(1000, 1000),
+        &cut_with(&whole, &section(1000, 0)).expect("it has"),
+        &section(1000, 1000),
     );
     assert_eq!(watch(&once), watch(&twice.expect("it has such a part")));
 }
 
 #[test]
 fn a_start_between_key_frames_brings_what_is_needed_and_hides_it() {
-    let whole = file(&[Made::film()], false);
-    let ask = Ask {
+    let whole = file(&[Fixture::film()], false);
+    let section = Section {
         key_frame: true,
-        ..ask(1700, 1000)
+        ..section(1700, 1000)
     };
-    let part = cut_with(&whole, &ask).expect("it has such a part");
+    let part = cut_with(&whole, &section).expect("it has such a part");
     let (seen, lasts) = watch(&part);
     let (all, _) = watch(&whole);
     // The start is in sample 8, which needs those from 5 on; the end is in sample 13.
@@ -141,12 +141,12 @@ fn a_start_between_key_frames_brings_what_is_needed_and_hides_it() {
     assert_eq!(elst[..8], [1, 0, 0, 0, 0, 0, 0, 1]);
     assert_eq!(elst[8..16], 1000_u64.to_be_bytes());
     assert_eq!(elst[16..24], 60_u64.to_be_bytes());
-    // One that starts at a key frame needs none.
+    // A section that starts at a key frame needs no edit list.
     let at_key = cut_with(
         &whole,
-        &Ask {
+        &Section {
             start_ms: 2000,
-            ..ask
+            ..section
         },
     )
     .expect("it has such a part");
@@ -155,37 +155,40 @@ fn a_start_between_key_frames_brings_what_is_needed_and_hides_it() {
 
 #[test]
 fn a_file_with_its_metadata_first_is_sent_as_it_is_from_its_begin() {
-    let whole = file(&[Made::film()], true);
+    let whole = file(&[Fixture::film()], true);
     let mut source = Memory(whole.clone(), Vec::new());
     let size = whole.len() as u64;
-    assert_eq!(cut(&mut source, size, LIMITS, &ask(0, 0)), Ok(Cut::Whole));
-    let turned = cut_with(&file(&[Made::film()], false), &ask(0, 0)).expect("it is sound");
+    assert_eq!(
+        cut(&mut source, size, LIMITS, &section(0, 0)),
+        Ok(Cut::Whole)
+    );
+    let turned = cut_with(&file(&[Fixture::film()], false), &section(0, 0)).expect("it is sound");
     assert_eq!(watch(&turned), watch(&whole));
     assert_eq!(turned.len(), whole.len() - 20 - 8 - 7 - 8);
 }
 
 #[test]
 fn little_is_read_and_nothing_twice() {
-    let whole = file(&[Made::film()], true);
+    let whole = file(&[Fixture::film()], true);
     let mut source = Memory(whole.clone(), Vec::new());
     let size = whole.len() as u64;
-    assert!(cut(&mut source, size, LIMITS, &ask(1000, 0)).is_ok());
+    assert!(cut(&mut source, size, LIMITS, &section(1000, 0)).is_ok());
     assert_eq!((source.1.len(), &source.1[0]), (1, &(0..size)));
     let limits = Limits {
         first_read: 30,
         moov: 10 << 20,
     };
     let mut source = Memory(whole, Vec::new());
-    assert!(cut(&mut source, size, limits, &ask(1000, 0)).is_ok());
+    assert!(cut(&mut source, size, limits, &section(1000, 0)).is_ok());
     assert_eq!(source.1, [0..30, 16..size]);
 }
 
 #[test]
 fn metadata_may_be_as_large_as_the_limit() {
-    let whole = file(&[Made::film()], true);
+    let whole = file(&[Fixture::film()], true);
     let size = whole.len() as u64;
     let mut probe = Vec::new();
-    moov(&[Made::film()], 0, &mut probe);
+    moov(&[Fixture::film()], 0, &mut probe);
     let body = probe.len() as u64 - 8;
     for (first_read, most, taken) in [(0, body, true), (0, body - 1, false), (body, 0, true)] {
         let limits = Limits {
@@ -193,7 +196,7 @@ fn metadata_may_be_as_large_as_the_limit() {
             moov: most,
         };
         let mut source = Memory(whole.clone(), Vec::new());
-        let done = cut(&mut source, size, limits, &ask(1000, 0));
+        let done = cut(&mut source, size, limits, &section(1000, 0));
         assert_eq!(done.is_ok(), taken, "{first_read} {most}");
         if !taken {
             assert_eq!(done, Err(Mp4Error::MoovTooLarge(body)));
@@ -203,29 +206,35 @@ fn metadata_may_be_as_large_as_the_limit() {
 
 #[test]
 fn what_cannot_be_is_told() {
-    let film = Made::film;
-    let of = |made: Made| file(&[made], false);
-    let told = |bytes: &[u8], asked: &Ask| cut_with(bytes, asked).err();
-    assert_eq!(told(&of(film()), &ask(4001, 0)), Some(Mp4Error::PastTheEnd));
+    let film = Fixture::film;
+    let of = |made: Fixture| file(&[made], false);
+    let told = |bytes: &[u8], asked: &Section| cut_with(bytes, asked).err();
     assert_eq!(
-        told(&of(film()), &ask(4000, 0)),
+        told(&of(film()), &section(4001, 0)),
+        Some(Mp4Error::PastTheEnd)
+    );
+    assert_eq!(
+        told(&of(film()), &section(4000, 0)),
         Some(Mp4Error::Missing("trak"))
     );
-    assert_eq!(told(&of(film()), &ask(1000, 10)), Some(Mp4Error::NoData));
-    let sizes = Made {
+    assert_eq!(
+        told(&of(film()), &section(1000, 10)),
+        Some(Mp4Error::NoData)
+    );
+    let sizes = Fixture {
         sizes: vec![5; 4],
         ..film()
     };
     let out = Mp4Error::OutOf(Edge::Start, "stsz samples");
-    assert_eq!(told(&of(sizes.clone()), &ask(1000, 0)), Some(out));
+    assert_eq!(told(&of(sizes.clone()), &section(1000, 0)), Some(out));
     let out = Mp4Error::OutOf(Edge::End, "stsz samples");
-    assert_eq!(told(&of(sizes), &ask(100, 2000)), Some(out));
-    let times = Made {
+    assert_eq!(told(&of(sizes), &section(100, 2000)), Some(out));
+    let times = Fixture {
         times: vec![(20, 0)],
         ..film()
     };
     assert_eq!(
-        told(&of(times), &ask(0, 0)),
+        told(&of(times), &section(0, 0)),
         Some(Mp4Error::Missing("trak"))
     );
     for (runs, fault) in [
@@ -236,10 +245,10 @@ fn what_cannot_be_is_told() {
         (vec![(9, 9, 1)], Mp4Error::Unordered),
     ] {
         let mut whole = of(film());
-        let broken = Made { runs, ..film() };
+        let broken = Fixture { runs, ..film() };
         let mut new = Vec::new();
         trak(
-            &Made {
+            &Fixture {
                 sizes: vec![1; 20],
                 ..broken
             },
@@ -278,22 +287,22 @@ fn what_cannot_be_is_told() {
             let size = (i64::from(size) + grown) as u32;
             whole[at..at + 4].copy_from_slice(&size.to_be_bytes());
         }
-        assert_eq!(told(&whole, &ask(3000, 0)), Some(fault));
+        assert_eq!(told(&whole, &section(3000, 0)), Some(fault));
     }
-    let sync = Made {
+    let sync = Fixture {
         sync: Some(vec![0]),
         ..film()
     };
-    let key = Ask {
+    let key = Section {
         key_frame: true,
-        ..ask(1000, 0)
+        ..section(1000, 0)
     };
     assert_eq!(told(&of(sync), &key), Some(Mp4Error::ZeroSync));
 }
 
 #[test]
 fn boxes_that_are_missing_or_there_twice_are_told() {
-    let whole = file(&[Made::film()], false);
+    let whole = file(&[Fixture::film()], false);
     for kind in [
         "ftyp", "moov", "mdat", "mvhd", "tkhd", "mdia", "mdhd", "hdlr", "minf", "dinf", "stbl",
         "stsd", "stts", "stss", "ctts", "stsc", "stsz",
@@ -302,37 +311,37 @@ fn boxes_that_are_missing_or_there_twice_are_told() {
         let at = at.expect("it has one");
         let mut without = whole.clone();
         without[at..at + 4].copy_from_slice(b"what");
-        let fault = cut_with(&without, &ask(1000, 0)).err();
+        let fault = cut_with(&without, &section(1000, 0)).err();
         let may_miss = ["ftyp", "tkhd", "hdlr", "dinf", "stsd", "stss", "ctts"].contains(&kind);
         assert_eq!(fault.is_none(), may_miss, "{kind} {fault:?}");
         let named = fault.is_none_or(|fault| {
             fault
-                .tell(server_base::errlog::Printable(b"f"))
+                .log_text(server_base::errlog::Printable(b"f"))
                 .is_some_and(|text| text.contains("no mp4"))
         });
         assert!(named, "{kind} {fault:?}");
     }
-    let mut twice = file(&[Made::film()], false);
+    let mut twice = file(&[Fixture::film()], false);
     let extra = begin(*b"ftyp", &mut twice);
     end(extra, &mut twice);
-    // What follows both does not matter.
-    assert!(cut_with(&twice, &ask(1000, 0)).is_ok());
+    // Boxes behind both are ignored.
+    assert!(cut_with(&twice, &section(1000, 0)).is_ok());
     let mut twice = Vec::new();
     boxes::put(*b"ftyp", b"", &mut twice);
-    let whole = [twice, file(&[Made::film()], false)].concat();
+    let whole = [twice, file(&[Fixture::film()], false)].concat();
     assert_eq!(
-        cut_with(&whole, &ask(1000, 0)).err(),
+        cut_with(&whole, &section(1000, 0)).err(),
         Some(Mp4Error::Duplicate("ftyp"))
     );
 }
 
 #[test]
 fn boxes_beside_each_other_are_limited() {
-    let film = file(&[Made::film()], true);
+    let film = file(&[Fixture::film()], true);
     for (count, taken) in [(TOP_BOXES_MAX - 4, true), (TOP_BOXES_MAX, false)] {
         let padded = [b"\0\0\0\x08free".repeat(count), film.clone()].concat();
-        let fault = cut_with(&padded, &ask(0, 100)).err();
-        // Offsets are those of the file without padding: what is found lies elsewhere, which is told.
+        let fault = cut_with(&padded, &section(0, 100)).err();
+        // Offsets assume a file without padding, so the samples are elsewhere and the cut fails.
         assert_eq!(fault == Some(Mp4Error::TooManyBoxes), !taken, "{fault:?}");
     }
 }

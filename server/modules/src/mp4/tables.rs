@@ -1,7 +1,7 @@
-//! The tables of a track: which samples there are, when they are shown, and where they lie in the file.
+//! The tables of a track: durations, key frames, chunks, sizes and file offsets of its samples.
 //!
-//! Tables are read where they lie; each has as many rows as it says, or it is refused. Samples and chunks are counted
-//! from 0 here, in the file from 1.
+//! Tables are borrowed from `moov`, and refused if they have fewer rows than their count. Samples and chunks are
+//! counted from 0 here, from 1 in the file.
 //!
 //! Source: ISO/IEC 14496-12, sections 8.6 and 8.7.
 
@@ -29,7 +29,7 @@ impl<'a, const W: usize> Table<'a, W> {
     }
 }
 
-/// A number of rows, and as many rows.
+/// Parses a row count and the rows behind it.
 fn rows<const W: usize>(bytes: &[u8]) -> Option<&[[u8; W]]> {
     let (count, rest) = bytes.split_first_chunk::<4>()?;
     let count = usize::try_from(u32::from_be_bytes(*count)).ok()?;
@@ -44,7 +44,7 @@ fn pair(row: &[u8; 8]) -> (u32, u32) {
     )
 }
 
-/// A sample, and the time at which it begins, in units of the track.
+/// A sample and its start time, in units of the track.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Moment {
     pub(crate) sample: u64,
@@ -58,7 +58,7 @@ impl Table<'_, 8> {
         self.rows.iter().map(|row| u64::from(pair(row).0)).sum()
     }
 
-    /// The sample that plays at a time, where values are durations.
+    /// Returns the sample that plays at a time (`stts`).
     pub(crate) fn at(&self, time: u64) -> Option<Moment> {
         let (mut sample, mut left) = (0, time);
         for (count, duration) in self.rows.iter().map(pair) {
@@ -76,7 +76,7 @@ impl Table<'_, 8> {
         None
     }
 
-    /// When a sample begins, where values are durations.
+    /// Returns the start time of a sample (`stts`).
     pub(crate) fn time_of(&self, sample: u64) -> u64 {
         let (mut left, mut time) = (sample, 0_u64);
         for (count, duration) in self.rows.iter().map(pair) {
@@ -87,7 +87,7 @@ impl Table<'_, 8> {
         time
     }
 
-    /// Puts the runs of some samples alone.
+    /// Writes the table cut to a range of samples.
     pub(crate) fn cut(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
         let (start, mut count) = (begin_rows(self.version, out), 0_u32);
         let mut first = 0;
@@ -97,7 +97,7 @@ impl Table<'_, 8> {
             let (from, to) = (first.max(samples.start), next.min(samples.end));
             first = next;
             if from < to {
-                // No more than `len`.
+                // Fits: at most `len`.
                 out.extend_from_slice(&((to - from) as u32).to_be_bytes());
                 out.extend_from_slice(&value.to_be_bytes());
                 count += 1;
@@ -109,7 +109,7 @@ impl Table<'_, 8> {
 
 /// Samples that can be shown without others: `stss`.
 impl Table<'_, 4> {
-    /// The last one that is not behind this sample, which is the answer where there is none.
+    /// Returns the last key frame at or before a sample; the sample itself if there is none.
     pub(crate) fn sync_before(&self, sample: u64) -> Result<u64, Mp4Error> {
         let mut found = sample;
         for row in self.rows {
@@ -123,14 +123,14 @@ impl Table<'_, 4> {
         Ok(found)
     }
 
-    /// Puts those among some samples, counted from the first of these.
+    /// Writes the key frames within a range of samples, numbered from the start of the range.
     pub(crate) fn cut_sync(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
         let (start, mut count) = (begin_rows(self.version, out), 0_u32);
         for row in self.rows {
             let number = u32::from_be_bytes(*row);
             let own = u64::from(number).checked_sub(1);
             if let Some(own) = own.filter(|own| samples.contains(own)) {
-                // Smaller than `number`, or the same.
+                // Fits: at most `number`.
                 let moved = (own - samples.start + 1) as u32;
                 out.extend_from_slice(&moved.to_be_bytes());
                 count += 1;
@@ -140,15 +140,15 @@ impl Table<'_, 4> {
     }
 }
 
-/// Where a sample lies.
+/// The chunk of a sample and its index there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SamplePosition {
     pub(crate) chunk: u64,
-    /// Samples of its chunk before it.
+    /// Number of samples of the chunk in front of it.
     pub(crate) within: u32,
 }
 
-/// Runs of chunks with as many samples each: `stsc`, with the number of chunks there are.
+/// `stsc`: runs of chunks with an equal number of samples; `count` is the total number of chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Chunks<'a> {
     pub(crate) table: Table<'a, 12>,
@@ -165,12 +165,12 @@ struct Run {
 impl Chunks<'_> {
     fn runs(&self) -> impl Iterator<Item = Result<Run, Mp4Error>> {
         let firsts = self.table.rows.iter().map(|row| triple(row).0);
-        // Behind the last chunk would be this one, counted from 1.
+        // The last run ends behind the last chunk; numbers are counted from 1 here.
         let nexts = firsts.skip(1).map(u64::from).chain([self.count + 1]);
         self.table.rows.iter().zip(nexts).map(|(row, next)| {
             let (first, samples, description) = triple(row);
             let first = u64::from(first).checked_sub(1).ok_or(Mp4Error::ZeroChunk)?;
-            // A next one of 0 is told when its own run is looked at.
+            // A zero here is reported by the next iteration, as that run's first chunk.
             let next = next.saturating_sub(1);
             if next < first {
                 return Err(Mp4Error::Unordered);
@@ -183,7 +183,7 @@ impl Chunks<'_> {
         })
     }
 
-    /// Where a sample lies.
+    /// Returns the chunk of a sample; `edge` is for the error.
     pub(crate) fn locate(&self, sample: u64, edge: Edge) -> Result<SamplePosition, Mp4Error> {
         if self.table.rows.is_empty() {
             return Err(Mp4Error::NoChunkRuns);
@@ -192,7 +192,7 @@ impl Chunks<'_> {
         for run in self.runs() {
             let run = run?;
             let len = run.chunks.end - run.chunks.start;
-            // Neither is above 2^32 - 1.
+            // Cannot overflow: both factors are below 2^32.
             let all = len * u64::from(run.samples);
             if left < all {
                 let samples = u64::from(run.samples);
@@ -206,8 +206,8 @@ impl Chunks<'_> {
         Err(Mp4Error::OutOf(edge, "stsc chunks"))
     }
 
-    /// Puts the runs of the chunks from that of `start` on, whose first samples up to `start` go, and up to that of
-    /// `last`, whose samples behind `last` go.
+    /// Writes the runs of the chunks from `start` to `last`. The samples before `start` and behind `last` are removed
+    /// from the first and the last chunk.
     pub(crate) fn cut(
         &self,
         start: SamplePosition,
@@ -219,7 +219,7 @@ impl Chunks<'_> {
         let mut before = None;
         let mut put = |chunk: u64, samples: u32, description: u32| {
             if before.replace((samples, description)) != Some((samples, description)) {
-                // Chunks are counted with 32 bits.
+                // Fits: chunk numbers have 32 bits.
                 let number = (chunk - start.chunk + 1) as u32;
                 for part in [number, samples, description] {
                     out.extend_from_slice(&part.to_be_bytes());
@@ -247,7 +247,7 @@ impl Chunks<'_> {
                 tail.map_or(samples, |last| last.within + 1)
                     .saturating_sub(head)
             };
-            // All but the first and the last of all are as they were.
+            // Only the first and the last chunk of all can lose samples.
             put(from, kept(from), description);
             if to - from > 2 {
                 put(from + 1, samples, description);
@@ -270,7 +270,7 @@ fn triple(row: &[u8; 12]) -> (u32, u32, u32) {
     )
 }
 
-/// How large the samples are: `stsz`.
+/// `stsz`: the sizes of the samples.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes<'a> {
     version: [u8; 4],
@@ -279,7 +279,7 @@ pub(crate) struct Sizes<'a> {
 
 #[derive(Clone, Copy, Debug)]
 enum SizeRows<'a> {
-    /// The number of samples of one size.
+    /// Size of every sample, and their number.
     Same(u32, u32),
     Each(&'a [[u8; 4]]),
 }
@@ -309,13 +309,13 @@ impl<'a> Sizes<'a> {
         }
     }
 
-    /// Bytes of some samples; `None` if there are not as many.
+    /// Returns the total size of a range of samples, bytes; `None` if some are missing.
     pub(crate) fn sum(&self, samples: Range<u64>) -> Option<u64> {
         match self.sizes {
             SizeRows::Same(size, count) => {
                 let len = samples.end.checked_sub(samples.start)?;
                 let known = samples.end <= u64::from(count);
-                // Neither is above 2^32 - 1.
+                // Cannot overflow: both factors are below 2^32.
                 known.then(|| len * u64::from(size))
             }
             SizeRows::Each(rows) => {
@@ -323,13 +323,13 @@ impl<'a> Sizes<'a> {
                     usize::try_from(samples.start).ok()?..usize::try_from(samples.end).ok()?;
                 let rows = rows.get(samples)?;
                 let sizes = rows.iter().map(|row| u64::from(u32::from_be_bytes(*row)));
-                // At most 2^32 of less than 2^32.
+                // Cannot overflow: at most 2^32 values below 2^32.
                 Some(sizes.sum())
             }
         }
     }
 
-    /// Puts those of some samples, of which none may be missing.
+    /// Writes the table cut to a range of samples, all of which must exist.
     pub(crate) fn cut(&self, samples: &Range<u64>, out: &mut Vec<u8>) {
         let count = (samples.end - samples.start) as u32;
         let (same, rows) = match self.sizes {
@@ -344,7 +344,7 @@ impl<'a> Sizes<'a> {
     }
 }
 
-/// Where the chunks lie: `stco` and `co64`.
+/// `stco` and `co64`: the file offsets of the chunks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Offsets<'a> {
     Narrow(Table<'a, 4>),
@@ -367,8 +367,9 @@ impl Offsets<'_> {
         })
     }
 
-    /// Puts those of some chunks, the first of which begins at `start` now; returns their place in `out`.
-    pub(crate) fn cut(&self, chunks: &Range<u64>, start: u64, out: &mut Vec<u8>) -> Put {
+    /// Writes the offsets of a range of chunks; `start` replaces the first, whose first samples may be cut. Returns
+    /// their place in `out`.
+    pub(crate) fn cut(&self, chunks: &Range<u64>, start: u64, out: &mut Vec<u8>) -> PlacedOffsets {
         let wide = matches!(self, Self::Wide(_));
         let version = match self {
             Self::Narrow(table) => table.version,
@@ -386,7 +387,7 @@ impl Offsets<'_> {
         }
         let count = (chunks.end - chunks.start) as u32;
         end_rows(begun, count, out);
-        Put { at, count, wide }
+        PlacedOffsets { at, count, wide }
     }
 }
 
@@ -394,22 +395,22 @@ fn put_offset(offset: u64, wide: bool, out: &mut Vec<u8>) {
     if wide {
         out.extend_from_slice(&offset.to_be_bytes());
     } else {
-        // It was read from as many bytes, or checked to fit.
+        // Fits: read from 4 bytes, or checked by `bytes_before`.
         out.extend_from_slice(&(offset as u32).to_be_bytes());
     }
 }
 
-/// Offsets that were put somewhere.
+/// Position of written chunk offsets in the response.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Put {
+pub(crate) struct PlacedOffsets {
     at: usize,
     count: u32,
     wide: bool,
 }
 
-impl Put {
-    /// Moves them: what lay at `old` in the file lies at `new` in what is sent.
-    pub(crate) fn moved(&self, old: u64, new: u64, out: &mut [u8]) -> Result<(), Mp4Error> {
+impl PlacedOffsets {
+    /// Shifts the offsets: the byte at `old` of the file is at `new` of the response.
+    pub(crate) fn shift(&self, old: u64, new: u64, out: &mut [u8]) -> Result<(), Mp4Error> {
         let count = self.count as usize;
         let place = |offset: u64| {
             let distance = offset.checked_sub(old).ok_or(Mp4Error::LargeOffset)?;
@@ -432,7 +433,7 @@ impl Put {
     }
 }
 
-/// Puts the header of a table; returns the position of its number of rows.
+/// Writes version and an empty row count; returns the position behind them.
 fn begin_rows(version: [u8; 4], out: &mut Vec<u8>) -> usize {
     out.extend_from_slice(&version);
     out.extend_from_slice(&[0; 4]);

@@ -1,31 +1,31 @@
-//! One track: its boxes, what is asked for of it, and the boxes of what is left.
+//! One track: its boxes, the requested section of it, and the boxes of that section.
 //!
-//! As in nginx a box that is not named here is left out of what is made, an edit list among them.
+//! As in nginx, boxes unknown to this file are dropped from the response, including edit lists.
 //!
-//! Source: ISO/IEC 14496-12, section 8; nginx's mp4 module for what is kept and how times become samples.
+//! Source: ISO/IEC 14496-12, section 8; nginx's mp4 module for the boxes kept and the rounding of times.
 
 use std::ops::Range;
 
 use super::boxes::{self, BoxType, Children, MDHD, TKHD, Times, once};
 use super::error::{Edge, Mp4Error};
-use super::tables::{Chunks, Offsets, Put, SamplePosition, Sizes, Table};
+use super::tables::{Chunks, Offsets, PlacedOffsets, SamplePosition, Sizes, Table};
 
-/// The times that are asked for.
+/// The requested section of a movie, by time.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Ask {
+pub(crate) struct Section {
     pub(crate) start_ms: u64,
-    /// Length from the start on, milliseconds; 0 for all that follows.
+    /// Length from the start on, milliseconds; 0 for all samples behind the start.
     pub(crate) length_ms: u64,
-    /// Begin at a sample that can be shown without others, and hide what comes before the start.
+    /// Whether the section begins at a key frame. An edit list then hides the samples before the start.
     pub(crate) key_frame: bool,
 }
 
-impl Ask {
+impl Section {
     pub(crate) fn start(&self, scale: u32) -> u64 {
         scaled(self.start_ms, scale)
     }
 
-    /// The rest of a duration.
+    /// Returns how much of a duration is within the section.
     pub(crate) fn left(&self, duration: u64, scale: u32) -> u64 {
         let left = duration.saturating_sub(self.start(scale));
         match self.length_ms {
@@ -35,13 +35,13 @@ impl Ask {
     }
 }
 
-/// Milliseconds in units of which `scale` make a second.
+/// Converts milliseconds into units of `1 / scale` seconds.
 fn scaled(ms: u64, scale: u32) -> u64 {
     let units = u128::from(ms) * u128::from(scale) / 1000;
     u64::try_from(units).unwrap_or(u64::MAX)
 }
 
-/// Sizes of the file, and where its media data ends.
+/// Size of the file, and the end of its media data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bounds {
     pub(crate) file_bytes: u64,
@@ -120,7 +120,7 @@ impl<'a> Track<'a> {
         for child in Children(body) {
             let (kind, body) = child?;
             match kind {
-                // Version, a number of entries, and the head of the first.
+                // 16 bytes: version, number of entries, and the head of the first entry.
                 STSD if body.len() < 16 => return Err(Mp4Error::Short("stsd")),
                 STSD => once(&mut self.stsd, body, "stsd")?,
                 STTS => once(&mut self.stts, Table::parse(body, "stts")?, "stts")?,
@@ -142,10 +142,10 @@ impl<'a> Track<'a> {
         Ok(())
     }
 
-    /// Finds what is asked for; `None` if the track has ended by then.
+    /// Computes the requested part of the track; `None` if the track ends before the start.
     pub(crate) fn part(
         self,
-        ask: &Ask,
+        section: &Section,
         movie_scale: u32,
         bounds: Bounds,
     ) -> Result<Option<Part<'a>>, Mp4Error> {
@@ -155,7 +155,7 @@ impl<'a> Track<'a> {
             .transpose()?;
         let mdhd = self.mdhd.ok_or(Mp4Error::Missing("mdhd"))?;
         let mdhd = (mdhd, MDHD.read(mdhd)?);
-        let shown = |times: &Times, scale| times.duration > ask.start(scale);
+        let shown = |times: &Times, scale| times.duration > section.start(scale);
         let on = tkhd.is_none_or(|(_, times)| shown(&times, movie_scale));
         if !on || !shown(&mdhd.1, mdhd.1.scale) {
             return Ok(None);
@@ -171,10 +171,10 @@ impl<'a> Track<'a> {
                 count: self.offsets.map_or(0, |offsets| offsets.chunks()),
             },
         };
-        let (samples, prefix) = tables.samples(ask, mdhd.1.scale)?;
+        let (samples, prefix) = tables.samples(section, mdhd.1.scale)?;
         let start = tables.chunks.locate(samples.start, Edge::Start)?;
         let data_start = tables.bytes_before(samples.start, start, Edge::Start, bounds)?;
-        let (last, data_end) = match (ask.length_ms, samples.end.checked_sub(1)) {
+        let (last, data_end) = match (section.length_ms, samples.end.checked_sub(1)) {
             (0, _) => (None, bounds.data_end),
             (_, Some(sample)) if sample >= samples.start => {
                 let last = tables.chunks.locate(sample, Edge::End)?;
@@ -185,7 +185,7 @@ impl<'a> Track<'a> {
                 let end = tables.bytes_before(samples.end, behind, Edge::End, bounds)?;
                 (Some(last), end)
             }
-            // Nothing of it lies between the two times.
+            // The track has no sample within the section.
             _ => (None, data_start),
         };
         Ok(Some(Part {
@@ -194,8 +194,8 @@ impl<'a> Track<'a> {
             tables,
             tkhd,
             mdhd,
-            shown_for: tkhd.map_or(0, |(_, times)| ask.left(times.duration, movie_scale)),
-            lasts: ask
+            shown_for: tkhd.map_or(0, |(_, times)| section.left(times.duration, movie_scale)),
+            lasts: section
                 .left(mdhd.1.duration, mdhd.1.scale)
                 .saturating_add(prefix),
             prefix,
@@ -218,12 +218,12 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    /// The samples that are asked for, and how long those among them last that come before the start.
-    fn samples(&self, ask: &Ask, scale: u32) -> Result<(Range<u64>, u64), Mp4Error> {
-        let start = self.stts.at(ask.start(scale));
+    /// Returns the requested samples, and the total duration of those in front of the start.
+    fn samples(&self, section: &Section, scale: u32) -> Result<(Range<u64>, u64), Mp4Error> {
+        let start = self.stts.at(section.start(scale));
         let start = start.ok_or(Mp4Error::OutOf(Edge::Start, "stts samples"))?;
         let first = match &self.stss {
-            Some(stss) if ask.key_frame => stss.sync_before(start.sample)?,
+            Some(stss) if section.key_frame => stss.sync_before(start.sample)?,
             _ => start.sample,
         };
         let prefix = start.time.saturating_sub(self.stts.time_of(first));
@@ -231,7 +231,7 @@ impl Tables<'_> {
         if first >= known {
             return Err(Mp4Error::OutOf(Edge::Start, "stsz samples"));
         }
-        let end = match ask.length_ms {
+        let end = match section.length_ms {
             0 => known,
             length_ms => {
                 let time = start.time.saturating_add(scaled(length_ms, scale));
@@ -245,7 +245,7 @@ impl Tables<'_> {
         Ok((first..end, prefix))
     }
 
-    /// Where a sample begins in the file: behind those of its chunk that come before it.
+    /// Returns the file offset of a sample: the offset of its chunk plus the samples in front of it.
     fn bytes_before(
         &self,
         sample: u64,
@@ -278,27 +278,27 @@ pub(crate) struct Part<'a> {
     tables: Tables<'a>,
     tkhd: Option<(&'a [u8], Times)>,
     mdhd: (&'a [u8], Times),
-    /// Duration for which it is shown, in units of the movie, and its duration in its own.
+    /// Duration of the part in units of the movie, as `tkhd` has it.
     shown_for: u64,
     lasts: u64,
-    /// Duration of the part that is not shown.
+    /// Duration of the samples in front of the start, which an edit list hides.
     prefix: u64,
     samples: Range<u64>,
     start: SamplePosition,
     last: Option<SamplePosition>,
-    /// Where it lies in the file.
+    /// Range of the file with the samples.
     data: Range<u64>,
     empty: bool,
 }
 
 impl Part<'_> {
-    /// Where it lies in the file, if it has any bytes.
+    /// Returns the range of the file with the samples; `None` if there are none.
     pub(crate) fn data(&self) -> Option<Range<u64>> {
         (!self.empty).then(|| self.data.clone())
     }
 
-    /// Puts `trak`; returns the place of its chunk offsets, which are still those of the file.
-    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<Put, Mp4Error> {
+    /// Writes `trak`. The chunk offsets are those of the original file until [`PlacedOffsets::shift`] is called.
+    pub(crate) fn put(&self, out: &mut Vec<u8>) -> Result<PlacedOffsets, Mp4Error> {
         let trak = boxes::begin(*b"trak", out);
         if let Some((body, times)) = &self.tkhd {
             times.put(TKHD_KIND, body, self.shown_for, out);
@@ -327,21 +327,21 @@ impl Part<'_> {
         Ok(put)
     }
 
-    /// An edit list that hides what comes before the start.
+    /// Writes an edit list that hides the samples in front of the start.
     fn put_edit_list(&self, out: &mut Vec<u8>) {
         let edts = boxes::begin(*b"edts", out);
         let elst = boxes::begin(*b"elst", out);
-        // Version 1 has numbers of 64 bits; one entry.
+        // Version 1 (64-bit numbers), flags, and one entry.
         out.extend_from_slice(&[1, 0, 0, 0, 0, 0, 0, 1]);
         out.extend_from_slice(&self.shown_for.to_be_bytes());
         out.extend_from_slice(&self.prefix.to_be_bytes());
-        // At the speed it has.
+        // Rate 1.0.
         out.extend_from_slice(&[0, 1, 0, 0]);
         boxes::end(elst, out);
         boxes::end(edts, out);
     }
 
-    fn put_tables(&self, out: &mut Vec<u8>) -> Result<Put, Mp4Error> {
+    fn put_tables(&self, out: &mut Vec<u8>) -> Result<PlacedOffsets, Mp4Error> {
         let Tables {
             stts,
             stss,

@@ -45,14 +45,14 @@ settings! {
         pass: Option<Arc<Pass>>,
         /// `proxy_redirect`.
         redirects: Redirects,
-        /// `proxy_set_header` with what is set by itself.
+        /// The fields of `proxy_set_header` and the default fields.
         fields: Option<Arc<SetFields>>
     }
     merge inherit;
 }
 
 conf::directives! {
-    /// The directives with a shape of their own.
+    /// The directives that are no plain settings.
     pub(super) const ROWS: ConfigBuilder;
 
     /// Passes requests on to a server or a group of servers.
@@ -64,7 +64,7 @@ conf::directives! {
         => redirect::proxy_redirect;
 }
 
-/// How directives of inner levels are inherited.
+/// Inheritance of directives that are not allowed in `http`.
 pub(super) const INHERITS: &[(&str, Inherit)] = &[("proxy_pass", Inherit::Blocks)];
 
 impl PassesOn for ProxyLoc {
@@ -100,8 +100,8 @@ fn inherit(own: &mut ProxyLoc, parent: Option<&ProxyLoc>) {
     };
     own.redirects
         .inherit(parent.map(|parent| &parent.redirects), own.pass.as_deref());
-    // A block inside a location has the handler of that location, and needs to know where it passes to; locations inside a
-    // location have it without use.
+    // A block within a location uses the handler of that location and needs its target. Nested locations get it too,
+    // without using it.
     if own.pass.is_none() {
         own.pass = parent.and_then(|parent| parent.pass.clone());
     }
@@ -173,7 +173,7 @@ impl FromArgs for Protocols {
 }
 
 impl Protocols {
-    /// Whether a protocol, with or without its version, may be asked for.
+    /// Whether a client may request a protocol, with or without its version.
     pub(super) fn allow(&self, protocol: &[u8]) -> bool {
         let name = protocol.split(|byte| *byte == b'/').next();
         let name = name.unwrap_or_default().trim_ascii();
@@ -184,7 +184,7 @@ impl Protocols {
     }
 }
 
-/// `proxy_temp_path` where it is not written; a build can set it.
+/// Default of `proxy_temp_path`, which can be set at build time.
 const TEMP_PATH: &str = match option_env!("FIRSTBYTE_PROXY_TEMP_PATH") {
     Some(path) => path,
     None => "proxy_temp",

@@ -59,7 +59,7 @@ impl<T: Clone> Rules<T> {
         }
     }
 
-    /// One more: `off` stands alone.
+    /// Adds a rule of another directive; "off" cannot be combined.
     fn more(
         self,
         cx: &mut dyn ConfigContext,
@@ -148,7 +148,7 @@ impl FlagRule {
         })
     }
 
-    /// The flags for the cookie of this name; `None` if the rule is not for it.
+    /// Returns the flags for a cookie; `None` if the rule does not match its name.
     fn flags_for(&self, x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Option<Flags> {
         match &self.cookie {
             CookieName::Text(text) => {
@@ -206,7 +206,7 @@ pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
 struct Cookie(Vec<(Vec<u8>, Option<Vec<u8>>)>);
 
 impl Cookie {
-    /// Nothing for what has no name and value.
+    /// Parses a cookie; `None` without a name and a value.
     fn parse(text: &[u8]) -> Option<Self> {
         let attributes = text.split(|byte| *byte == b';').map(|text| {
             let blank = |text: &[u8]| trim_blanks(text).to_vec();
@@ -219,7 +219,7 @@ impl Cookie {
         cookie.0[0].1.is_some().then_some(cookie)
     }
 
-    /// Changes the values of an attribute, each by the first rule that fits; whether any was.
+    /// Rewrites the values of an attribute, each by the first matching rule; returns whether any changed.
     fn rewrite(
         &mut self,
         x: &mut Exchange,
@@ -238,7 +238,7 @@ impl Cookie {
         changed
     }
 
-    /// Sets and takes away flags by the first rule about the cookie; whether it has any flags.
+    /// Changes flags by the first rule for the cookie; returns whether a rule has flags.
     fn set_flags(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, rules: &[FlagRule]) -> bool {
         let name = self.0[0].0.clone();
         let mut found = rules.iter().filter_map(|rule| rule.flags_for(x, cx, &name));
@@ -273,18 +273,18 @@ impl Cookie {
     }
 }
 
-/// Flags as a rule has them: set, taken away, or left as they are.
+/// The flags of a rule: set, removed, or unchanged.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Flags {
     secure: Option<bool>,
     http_only: Option<bool>,
-    /// The value to set, or nothing to take it away.
+    /// The value to set; `Some(None)` removes the attribute.
     same_site: Option<Option<&'static [u8]>>,
 }
 
 impl Flags {
-    /// Adds a flag; false for a word that is none. One that sets wins over one that takes away, and the stricter value of
-    /// `SameSite` over the other, in whatever order they are written.
+    /// Adds a flag; false for an unknown word. In any order, setting a flag wins over removing it, and the stricter
+    /// `SameSite` wins.
     fn add(&mut self, flag: &[u8]) -> bool {
         let rank =
             |value: Option<&'static [u8]>| SAME_SITE.iter().position(|known| Some(*known) == value);
@@ -311,7 +311,7 @@ impl Flags {
     }
 }
 
-/// Sets an attribute or takes it away; an attribute that is there already and says the same is left as it is written.
+/// Sets or removes an attribute. An equal attribute keeps its spelling.
 fn set_flag(
     attributes: &mut Vec<(Vec<u8>, Option<Vec<u8>>)>,
     name: &[u8],
@@ -335,7 +335,7 @@ fn set_flag(
     }
 }
 
-/// Without the blanks around it; tabs stay.
+/// Removes spaces at both ends, but no tabs.
 fn trim_blanks(mut text: &[u8]) -> &[u8] {
     while let [b' ', rest @ ..] | [rest @ .., b' '] = text {
         text = rest;

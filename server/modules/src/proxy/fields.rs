@@ -1,7 +1,7 @@
-//! Fields of requests to servers: those that `proxy_set_header` sets, and which of the client's pass.
+//! Fields of requests to servers: those set by `proxy_set_header`, and those passed from the client.
 //!
-//! A field that is set takes the place of the client's of its name. Without being set, the fields about one connection
-//! alone are left out, and those that frame the body are made by us.
+//! A configured field replaces the client's field with that name. Fields of the connection are dropped unless
+//! configured, and framing fields are always our own.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 use server_http::value::Value;
 
-/// `proxy_set_header`: what is written at a level.
+/// The `proxy_set_header` directives of a level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SetHeaders(Arc<Vec<SetHeader>>);
 
@@ -48,7 +48,7 @@ impl FromArgs for SetHeaders {
 }
 
 impl SetHeaders {
-    /// Whether both are the same list, because one level has that of another.
+    /// Whether both share one list by inheritance.
     pub(super) fn is_shared_with(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -57,20 +57,20 @@ impl SetHeaders {
 /// The fields to set, and the client's fields that they replace.
 #[derive(Debug, Default)]
 pub(crate) struct SetFields {
-    /// `Host`, the last where it is written more than once.
+    /// `Host`; the last of several.
     pub(super) host: Option<Value>,
-    /// `Content-Length`, where it is written.
+    /// `Content-Length`, if configured.
     pub(super) length: Option<Value>,
     /// All others, in order.
     pub(super) set: Vec<SetHeader>,
-    /// The client's fields that are left out, a bit for each number.
+    /// The replaced fields of the client, a bit for each `FieldId`.
     known: u64,
-    /// The replaced fields by name, for those without a number.
+    /// The replaced fields without a `FieldId`, by name.
     others: Vec<Box<[u8]>>,
 }
 
 impl SetFields {
-    /// The fields as written, and those that are set by default.
+    /// Builds the set from the configured fields and the defaults.
     pub(super) fn new(written: &SetHeaders) -> Self {
         let mut all = Self::default();
         for id in ALWAYS_OURS {
@@ -85,10 +85,10 @@ impl SetFields {
             match header.id {
                 FieldId::Host => all.host = Some(header.value.clone()),
                 FieldId::ContentLength => all.length = Some(header.value.clone()),
-                // How a body is framed is known only when it is sent.
+                // The framing is known only when the request is sent.
                 FieldId::TransferEncoding => {}
                 _ if !is_token(&header.name) => {}
-                // An empty value only leaves the client's out.
+                // An empty value only removes the client's field.
                 _ if header.value.parts.is_empty() => {}
                 _ => all.set.push(header.clone()),
             }
@@ -96,7 +96,7 @@ impl SetFields {
         all
     }
 
-    /// Whether a field of the client's is passed on.
+    /// Whether a field of the client is passed.
     #[inline]
     pub(super) fn passes(&self, id: FieldId, name: &[u8]) -> bool {
         match id {
@@ -123,8 +123,8 @@ impl SetHeader {
     }
 }
 
-/// Appends a field whose value is written by a function; nothing where it is empty. CR, LF and NUL, which could end the
-/// field, become `%0D`, `%0A` and `%00`, as in responses.
+/// Appends a field; `write` appends its value. Returns false, without a field, if the value is empty. CR, LF and NUL
+/// could end the field and become `%0D`, `%0A` and `%00`, as in responses.
 pub(super) fn push_with(
     fields: &mut Fields,
     id: FieldId,
@@ -155,7 +155,7 @@ fn bit(id: FieldId) -> u64 {
     1 << id as u8
 }
 
-/// Fields of the client's that are about its connection or its framing, and are left out.
+/// Fields of the client that concern its connection or framing, and are dropped.
 const ALWAYS_OURS: [FieldId; 8] = [
     FieldId::Host,
     FieldId::Connection,

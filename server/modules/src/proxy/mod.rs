@@ -1,4 +1,4 @@
-//! `proxy_pass`: requests are passed on to servers that speak HTTP/1.
+//! `proxy_pass`: passes requests to HTTP/1 servers.
 //!
 //! ```text
 //! conf       settings of a location          pass       proxy_pass: URL, group, what of the URI it replaces
@@ -6,8 +6,8 @@
 //! redirect   Location and Refresh            cookies    Set-Cookie
 //! ```
 //!
-//! Trying servers, connections, responses and their bodies are the business of [`server_http::upstream`]. Absent: a cache,
-//! TLS and HTTP/2 towards servers.
+//! [`server_http::upstream`] handles servers, connections, responses and bodies. Absent: a cache, TLS and HTTP/2 to
+//! servers.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; RFC 9110 section 7.6.
 

@@ -1,4 +1,4 @@
-//! `proxy_pass`: which server a URL names, and what of the request's URI its own URI replaces.
+//! `proxy_pass`: parses its URL, and computes the servers for a request.
 //!
 //! Source: nginx documentation, directive `proxy_pass`; nginx's rules for URLs.
 
@@ -20,16 +20,16 @@ use super::conf::ProxyLoc;
 use super::handle;
 use crate::pass_address::{self, Address, UNIX};
 
-/// Where requests of a location are passed to.
+/// The target of a location.
 #[derive(Debug)]
 pub(crate) enum Pass {
     /// A URL without variables.
     Fixed(Fixed),
-    /// A URL that is made for each request.
+    /// A URL with variables, computed for each request.
     Computed(Value),
 }
 
-/// A URL without variables, and the location that it was written in.
+/// A URL without variables, and the name of its location.
 #[derive(Debug)]
 pub(crate) struct Fixed {
     /// The URL as written.
@@ -37,14 +37,15 @@ pub(crate) struct Fixed {
     /// The parts of the URL.
     pub(super) parts: UrlParts,
     group: GroupId,
-    /// The prefix that the URI of the URL replaces: the location's name, empty for one that is not a prefix of URIs.
+    /// The prefix of request URIs that the URI of the URL replaces: the name of the location, empty for a regular
+    /// expression.
     pub(super) location: Box<[u8]>,
 }
 
 /// The parts of a URL besides its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UrlParts {
-    /// `$proxy_host`: the host, with the port where it is not the usual one.
+    /// `$proxy_host`: the host, with the port unless it is the default.
     pub(super) host: Box<[u8]>,
     /// `$proxy_port`; empty for a UNIX-domain socket.
     pub(super) port: Box<[u8]>,
@@ -53,7 +54,7 @@ pub(crate) struct UrlParts {
 }
 
 /// The parts of a URL with variables, for one request; kept with the exchange.
-struct Made(UrlParts);
+struct ComputedParts(UrlParts);
 
 pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     conf::once(d, b.conf_mut::<ProxyLoc>().pass.is_some())?;
@@ -112,7 +113,7 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
 
 /// The scheme of a URL.
 enum Schema<'u> {
-    /// `http://`, and what follows.
+    /// `http://`, with the rest of the URL.
     Http(&'u [u8]),
     /// `https://`.
     Https,
@@ -130,8 +131,7 @@ fn schema(url: &[u8]) -> Option<Schema<'_>> {
     }
 }
 
-/// Reads a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`. The address is
-/// as groups are looked up by.
+/// Parses a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`.
 fn parse(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
     if let Some((schema, rest)) = rest.split_at_checked(UNIX.len())
         && schema.eq_ignore_ascii_case(UNIX)
@@ -171,7 +171,7 @@ fn parse_unix(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
     Ok((Address { host, port: None }, parts))
 }
 
-/// A query without a path is that of the root.
+/// Prepends the path "/" to a query without a path.
 fn with_slash(uri: &[u8]) -> Box<[u8]> {
     match uri {
         [b'?', ..] => [b"/", uri].concat().into(),
@@ -179,10 +179,10 @@ fn with_slash(uri: &[u8]) -> Box<[u8]> {
     }
 }
 
-/// Which servers a request is passed to.
+/// Returns the servers for a request.
 ///
 /// # Errors
-/// 500 for a URL made of variables that is none; the log says so.
+/// 500 if the computed URL is invalid, which is logged.
 pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> {
     let http = Rc::clone(&x.route.http);
     let value = match x.loc::<ProxyLoc>(&http).pass.as_deref() {
@@ -196,7 +196,7 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         500
     };
     let rest = match schema(&url) {
-        // A prefix alone is no URL, as for nginx.
+        // A scheme alone is no URL, as in nginx.
         Some(Schema::Http(rest)) if !rest.is_empty() => rest,
         Some(Schema::Https) => {
             let text = format!("\"https://\" is not built yet in \"{}\"", Printable(&url));
@@ -213,14 +213,14 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         .main::<Groups>()
         .target(&address.host, address.port, HTTP1.default_port)
         .map_err(|text| refuse(x, &text))?;
-    x.extensions.set(Made(parts));
+    x.extensions.set(ComputedParts(parts));
     Ok(target)
 }
 
-/// The parts of the URL of the exchange's location; for one with variables once a server was looked for.
+/// Returns the parts of the URL of the exchange's location. A URL with variables has none before [`target`] has run.
 pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts> {
     match x.loc::<ProxyLoc>(http).pass.as_deref()? {
         Pass::Fixed(fixed) => Some(&fixed.parts),
-        Pass::Computed(_) => x.extensions.get::<Made>().map(|made| &made.0),
+        Pass::Computed(_) => x.extensions.get::<ComputedParts>().map(|made| &made.0),
     }
 }

@@ -1,4 +1,4 @@
-//! `proxy_redirect`: `Location` and `Refresh` of responses, in which servers name themselves, changed to name us.
+//! `proxy_redirect`: rewrites `Location` and `Refresh` of responses, so that URLs of upstream servers become our own.
 //!
 //! Source: nginx documentation, directive `proxy_redirect`.
 
@@ -19,7 +19,7 @@ use super::pass::{Fixed, Pass};
 /// `proxy_redirect` of a level.
 #[derive(Default)]
 pub(crate) struct Redirects {
-    /// Whether anything is changed, where that is said.
+    /// Whether redirects are rewritten, if configured.
     on: Option<bool>,
     list: Option<Arc<Vec<Rewrite>>>,
 }
@@ -31,14 +31,14 @@ pub(super) struct Rewrite {
     replacement: Value,
 }
 
-/// Which part of a value is changed.
+/// The part of a value that is replaced.
 #[derive(Clone, Debug)]
 enum Pattern {
-    /// This text in front.
+    /// This prefix.
     Prefix(Value),
-    /// This domain, with or without a dot before it, in any case.
+    /// This domain with an optional leading dot, case-insensitively.
     Domain(Value),
-    /// All of it, if it matches.
+    /// The whole value, if it matches.
     Regex(Arc<Regex>),
 }
 
@@ -73,13 +73,13 @@ fn usual(b: &mut ConfigBuilder, d: &Directive) -> Result<Rewrite, ConfError> {
 }
 
 impl Redirects {
-    /// Takes from `parent` what is not set here, else the default for a `proxy_pass` at the same level.
+    /// Inherits unset values from `parent`, or uses the default for a `proxy_pass` at this level.
     pub(super) fn inherit(&mut self, parent: Option<&Self>, pass: Option<&Pass>) {
         self.on = self.on.or(parent.and_then(|parent| parent.on));
         if self.on == Some(false) {
             return;
         }
-        // As in nginx, a location inside another one has the default that was made for the outer one.
+        // As in nginx, a nested location inherits the default made for the outer one.
         if self.list.is_none() {
             self.list = parent.and_then(|parent| parent.list.clone());
         }
@@ -90,7 +90,8 @@ impl Redirects {
 }
 
 impl Rewrite {
-    /// The URL of `proxy_pass` becomes the location, or what is below it the root.
+    /// The default rewrites the URL of `proxy_pass` to the name of the location. Without a URI in it, the host becomes
+    /// the root.
     fn default_for(fixed: &Fixed) -> Self {
         let (from, to) = match &fixed.parts.uri[..] {
             b"" => ([&fixed.url[..], b"/"].concat(), &b"/"[..]),
@@ -102,10 +103,10 @@ impl Rewrite {
         }
     }
 
-    /// The words of `proxy_redirect` and `proxy_cookie_path`: a text in front, or `~` or `~*` and an expression.
+    /// Compiles the words of `proxy_redirect` and `proxy_cookie_path`: a prefix, or `~` or `~*` and an expression.
     ///
     /// # Errors
-    /// An expression or a variable that is none.
+    /// An invalid expression or variable.
     pub(super) fn of_prefix(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let pattern = match d.arg(0) {
             [b'~', b'*', rest @ ..] => Pattern::regex(cx, d, rest, true)?,
@@ -119,7 +120,7 @@ impl Rewrite {
         })
     }
 
-    /// The words of `proxy_cookie_domain`: a domain, or `~` and an expression, which has no regard to case.
+    /// Compiles the words of `proxy_cookie_domain`: a domain, or `~` and a case-insensitive expression.
     ///
     /// # Errors
     /// See [`Rewrite::of_prefix`].
@@ -142,7 +143,7 @@ impl Rewrite {
         })
     }
 
-    /// Changes a value from this byte on; whether it fits.
+    /// Rewrites a value from an offset on; returns whether it matches.
     pub(super) fn apply(
         &self,
         x: &mut Exchange,
@@ -222,7 +223,7 @@ pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
         if is_refresh {
             x.reply.fields.replace_value(index, &value);
         } else {
-            // It is ours now, so that a path becomes a URL of ours where redirects are absolute.
+            // The reply's own `Location`: `absolute_redirect` can make it a URL of this server.
             x.reply.location = value;
         }
     }
@@ -231,7 +232,7 @@ pub(super) fn rewrite(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Where the URL of a `Refresh` begins: behind `url=`.
+/// Returns the offset of the URL in `Refresh`: behind `url=`.
 fn url_of_refresh(value: &[u8]) -> Option<usize> {
     let at = value
         .windows(URL.len())

@@ -1,4 +1,4 @@
-//! The request as it is sent to a server: method, target, fields.
+//! Builds requests to servers: method, target, fields.
 //!
 //! Source: nginx documentation, directives `proxy_pass`, `proxy_set_header`, `proxy_method`; RFC 9112 sections 3 and 6.
 
@@ -18,10 +18,10 @@ use super::conf::{HttpVersion, ProxyLoc};
 use super::fields::{SetFields, push_with};
 use super::pass::{self, Pass};
 
-/// The request as it is sent.
+/// Builds the request to a server.
 ///
 /// # Errors
-/// 500 where there is no URI or method that could be sent; the log says so.
+/// 500 if the URI is empty or the method invalid, which is logged.
 pub(super) fn request(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -73,7 +73,7 @@ pub(super) fn request(
     })
 }
 
-/// Whether a connection may serve more than this request, by `Connection` and the version.
+/// Whether the connection stays open after the response, by `Connection` and the version.
 fn keeps(connection: Option<&[u8]>, http10: bool) -> bool {
     let has = |token: &[u8]| {
         let mut tokens = connection.unwrap_or_default().split(|b| *b == b',');
@@ -85,7 +85,7 @@ fn keeps(connection: Option<&[u8]>, http10: bool) -> bool {
     }
 }
 
-/// The client's method, or that of an error page, or that of `proxy_method`.
+/// Appends the method: of `proxy_method`, else of the client or its error page.
 fn push_method(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -110,7 +110,7 @@ fn push_method(
     Ok(())
 }
 
-/// The methods that a request can be turned into.
+/// Returns the name of a method that an error page has set.
 fn method_name(method: Method) -> &'static [u8] {
     match method {
         Method::Head => b"HEAD",
@@ -118,8 +118,8 @@ fn method_name(method: Method) -> &'static [u8] {
     }
 }
 
-/// The target: that of the request as it came where nothing has changed it, else the URI, in which the URI of `proxy_pass`
-/// takes the place of the location's name.
+/// Appends the request target: unchanged from the client if possible, else from the URI. The URI of `proxy_pass`
+/// replaces the name of the location.
 fn push_target(x: &Exchange, http: &Http, fields: &mut Fields) -> Result<(), u16> {
     let conf: &ProxyLoc = x.loc(http);
     let parts = pass::parts(x, http).ok_or(500u16)?;
@@ -137,7 +137,7 @@ fn push_target(x: &Exchange, http: &Http, fields: &mut Fields) -> Result<(), u16
 
 fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>) {
     let location = match pass {
-        // Variables say all of the URI.
+        // A URL with variables contains the whole URI.
         Some(Pass::Computed(_)) if !uri.is_empty() => return out.extend_from_slice(uri),
         Some(Pass::Fixed(fixed)) => &fixed.location[..],
         _ => b"",
@@ -164,13 +164,13 @@ fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>
     }
 }
 
-/// Whether the path of the target held escapes.
+/// Whether the path of the target contained escapes.
 fn is_quoted(x: &Exchange) -> bool {
-    // The flag is also set by a plus sign, which changes nothing here.
+    // `quoted_uri` is also set by a plus sign, which is irrelevant here.
     x.target.quoted_uri && x.head.bytes(x.head.target).contains(&b'%')
 }
 
-/// Escapes what would end the target or the request line: blanks and controls, which a variable can bring in.
+/// Escapes spaces and control characters, which could end the target or the request line. Variables can contain them.
 pub(crate) fn make_sendable(out: &mut Vec<u8>, start: usize) {
     let ends = |byte: &u8| *byte <= b' ' || *byte == 0x7f;
     if !out[start..].iter().any(ends) {
@@ -184,7 +184,7 @@ pub(crate) fn make_sendable(out: &mut Vec<u8>, start: usize) {
     }
 }
 
-/// `Host`: what `proxy_set_header` says, else the host of the URL. An empty value is left out of HTTP/1.0 alone.
+/// Appends `Host`: of `proxy_set_header`, else of the URL. An empty value is possible in HTTP/1.0 only.
 fn push_host(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -205,7 +205,7 @@ fn push_host(
     });
 }
 
-/// `Upgrade`, without the protocols that may not be asked for; whether any is left.
+/// Appends `Upgrade` with the allowed protocols; returns whether there is any.
 fn push_upgrade(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -223,9 +223,8 @@ fn push_upgrade(
     })
 }
 
-/// The fields that frame the body. They say how it is sent, whatever `proxy_set_header` says: a server that read another
-/// length than we send would take the rest for a request. Where there is no body, a `Content-Length` that says so may be set
-/// or left out.
+/// Appends the framing fields, independent of `proxy_set_header`: with a wrong length the server would parse the rest
+/// of the body as a request (request smuggling). Without a body, a configured `Content-Length` of 0 is sent.
 fn push_framing(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -254,7 +253,7 @@ fn push_framing(
     }
 }
 
-/// Room for the fields of a request besides the client's.
+/// Estimated size of the fields besides the client's, bytes.
 const ARENA_BYTES: usize = 256;
 
 #[cfg(test)]

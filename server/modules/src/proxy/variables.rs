@@ -1,4 +1,4 @@
-//! Variables: the destination of a request, and values for fields that name its way.
+//! Variables: the target of a request, and values for `X-Forwarded-For` and `Via`.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`, "Embedded Variables"; RFC 9110 section 7.6.3.
 //! `$proxy_add_via` is not nginx's.
@@ -12,7 +12,7 @@ use server_http::vars::Variable;
 
 use super::pass::{self, UrlParts};
 
-/// Variables that the configuration may define anew.
+/// Variables that the configuration may redefine.
 pub(super) const DEFAULTS: &[Variable] = variables! {
     "proxy_host": "host and port of the server of proxy_pass" => |x, _, _, out| of_url(x, out, |parts| &parts.host);
     "proxy_port": "port of the server of proxy_pass" => |x, _, _, out| of_url(x, out, |parts| &parts.port);
@@ -50,7 +50,7 @@ fn of_url(x: &Exchange, out: &mut Vec<u8>, part: fn(&UrlParts) -> &[u8]) -> bool
     true
 }
 
-/// All values of a field, each with a comma behind it.
+/// Appends all values of a field, each with a final comma.
 fn append_list(x: &Exchange, id: FieldId, out: &mut Vec<u8>) {
     for value in x.head.fields_by_id(id) {
         out.extend_from_slice(value);
@@ -58,7 +58,7 @@ fn append_list(x: &Exchange, id: FieldId, out: &mut Vec<u8>) {
     }
 }
 
-/// The version of the request as `Via` has it; the name of the protocol may be left out where it is HTTP.
+/// Returns the version for `Via`, in which the protocol name "HTTP" may be omitted.
 fn version(version: Version) -> &'static [u8] {
     let text = version.as_str();
     text.strip_prefix("HTTP/").unwrap_or(text).as_bytes()

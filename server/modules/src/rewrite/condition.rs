@@ -195,5 +195,5 @@ fn strip_parentheses(d: &Directive) -> Result<Vec<Vec<u8>>, ConfError> {
     Ok(words)
 }
 
-/// The bit of a mode by which `-x` goes.
+/// The permission that `-x` tests.
 const OWNER_MAY_EXECUTE: u32 = 0o100;

@@ -1,7 +1,7 @@
 //! The replacement of `rewrite`: a URI with arguments, or the target of a redirect.
 //!
-//! Captures come from the decoded URI. Where they end up in arguments or in a redirect they are escaped again if the
-//! request's target was escaped.
+//! Captures come from the decoded URI. In arguments and redirects they are escaped again if the target of the request
+//! was escaped.
 
 use conf::{ConfError, Directive, Word};
 use engines::http::{Escape, escape};
@@ -12,7 +12,7 @@ use server_http::vars;
 
 /// A compiled replacement.
 pub(super) struct Replacement {
-    /// Before the first `?`.
+    /// The part before the first `?`.
     path: Value,
     /// After it.
     args: Option<Value>,
@@ -74,7 +74,7 @@ impl Replacement {
     }
 }
 
-/// The value, with captures escaped where `quote` asks for it and the target was.
+/// Evaluates a value. Captures are escaped if `quote` is set and the target was escaped.
 pub(super) fn quoted(value: &Value, x: &mut Exchange, cx: &mut Ctx<'_>, quote: bool) -> Vec<u8> {
     let mut out = Vec::new();
     for part in &value.parts {
@@ -92,7 +92,7 @@ pub(super) fn quoted(value: &Value, x: &mut Exchange, cx: &mut Ctx<'_>, quote: b
     out
 }
 
-/// Decodes what needs no escape in a redirect's path; the part after `?` stays.
+/// Decodes the characters that need no escape in the path of a redirect; the query is unchanged.
 fn unescape_redirect(raw: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(raw.len());
     let mut rest = raw;

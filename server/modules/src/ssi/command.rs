@@ -1,6 +1,6 @@
 //! The SSI commands.
 //!
-//! As in nginx an `if` inside of an `if` is an error, and `else` and `elif` after it decide on their own.
+//! As in nginx an `if` within an `if` is an error. Its `else` and `elif` are then evaluated on their own.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
@@ -16,20 +16,20 @@ use super::shared::{Shared, append};
 
 /// The state of the page so far.
 pub(super) struct Page {
-    /// Text and commands count: they are in no branch that was not taken, and in no block.
+    /// Whether text and commands are effective: outside of a skipped branch and of a block.
     pub(super) output: bool,
-    /// They are kept in a block.
+    /// Whether text is stored in a block.
     pub(super) in_block: bool,
     branch: Branch,
-    /// A branch of this `if` was taken.
+    /// Whether a branch of this `if` was selected.
     taken: bool,
     encoding: Encoding,
-    /// How dates are written, where the page says so.
+    /// `timefmt`, if the page sets it.
     pub(super) timefmt: Option<Vec<u8>>,
     pub(super) errmsg: Vec<u8>,
 }
 
-/// Where the page is in an `if`; what follows the later one may follow the earlier one too.
+/// Position within an `if`. A command allowed behind a later position is compared by order.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Branch {
     Outside,
@@ -44,14 +44,14 @@ enum Encoding {
     Entity,
 }
 
-/// A command as the page knows it.
+/// The definition of a command.
 struct CommandDef {
     name: &'static str,
-    /// Names of parameters; an exclamation mark says that there must be one.
+    /// Names of parameters; `!` marks a required one.
     params: &'static [&'static str],
-    /// It follows an `if`, and an `else` or not.
+    /// The position within an `if` that the command needs.
     within: Option<Branch>,
-    /// It counts whether there is output or not.
+    /// The command runs in skipped branches, too.
     always: bool,
     run: Run,
 }
@@ -61,13 +61,13 @@ type Run =
 
 /// The result of a command.
 pub(super) enum Done {
-    /// All; what it puts out is put out.
+    /// The command is complete, with its output.
     All,
-    /// The body of a subrequest is what it puts out.
+    /// The output is the body of a subrequest.
     Include(Box<Subrequest>),
 }
 
-/// Values of parameters, in the order in which the command knows them.
+/// Values of parameters, in the order of the definition.
 struct Params<'c>(Vec<Option<&'c [u8]>>);
 
 impl<'c> Params<'c> {
@@ -183,7 +183,7 @@ const COMMANDS: &[CommandDef] = &[
         within: None,
         always: true,
         run: |page, _, _, _, _| {
-            // Where no block was begun, a branch that is not taken goes on.
+            // Without a block in progress a skipped branch stays skipped.
             page.output |= page.in_block;
             page.in_block = false;
             Ok(Done::All)
@@ -204,10 +204,10 @@ impl Page {
         }
     }
 
-    /// Does what a command says.
+    /// Runs a command.
     ///
     /// # Errors
-    /// It cannot be done; the log says why.
+    /// The command failed; the reason has been logged.
     pub(super) fn run(
         &mut self,
         x: &mut Exchange,
@@ -283,7 +283,7 @@ impl Page {
         Ok(Done::All)
     }
 
-    /// Takes the branch if the expression holds and no branch before it was taken.
+    /// Selects the branch if the expression is true and no earlier branch was selected.
     fn test(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, expr: &[u8]) -> Result<Done, Failed> {
         if self.taken {
             self.output = false;
@@ -296,7 +296,7 @@ impl Page {
     }
 }
 
-/// Whether an expression holds: a text that is not empty, or a text and another or a pattern.
+/// Evaluates an expression: a text is true if it is not empty, or it is compared with another text or a pattern.
 fn holds(x: &mut Exchange, cx: &mut Ctx<'_>, expr: &[u8]) -> Result<bool, Failed> {
     let is_left = |byte: &u8| byte.is_ascii_alphanumeric() || b"${}_\"'".contains(byte);
     let end = expr
@@ -332,7 +332,7 @@ fn invalid(x: &Exchange, expr: &[u8]) -> Failed {
     failed(x, format_args!("invalid expression in \"{expr}\""))
 }
 
-/// Whether a text matches a pattern, whose groups are kept if it does.
+/// Whether a text matches a pattern; stores the groups of a match.
 fn matches(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -364,7 +364,7 @@ fn set(x: &mut Exchange, name: &[u8], value: Vec<u8>) -> Result<Done, Failed> {
     ))
 }
 
-/// Keeps text in the block that was begun last.
+/// Appends text to the current block.
 pub(super) fn keep(x: &mut Exchange, text: &[u8]) -> Result<Done, Failed> {
     if Shared::of(x).add_to_block(text) {
         return Ok(Done::All);
@@ -372,7 +372,7 @@ pub(super) fn keep(x: &mut Exchange, text: &[u8]) -> Result<Done, Failed> {
     Err(failed(x, format_args!("no room for SSI blocks")))
 }
 
-/// A command as it is kept in a block.
+/// Returns the text of a command, for storage in a block.
 fn as_written(command: &Command) -> Vec<u8> {
     let mut text = [b"<!--#", command.name.as_slice()].concat();
     for (key, value) in &command.params {
@@ -385,7 +385,7 @@ fn as_written(command: &Command) -> Vec<u8> {
     text
 }
 
-/// Finds the values of a command's parameters.
+/// Sorts the parameters of a command by its definition, and checks them.
 fn sort<'c>(x: &Exchange, known: &CommandDef, command: &'c Command) -> Result<Params<'c>, Failed> {
     let mut values = vec![None; known.params.len()];
     for (key, value) in &command.params {
@@ -452,7 +452,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
         let text = "\"set\" and \"stub\" cannot be used together in \"include\" SSI command";
         return Err(failed(x, format_args!("{text}")));
     }
-    // All that can be wrong with the command is found before anything begins.
+    // All errors of the command are found before the subrequest begins.
     let (path, args) = expand_uri(x, cx, uri)?;
     let stub = match stub {
         None => None,
@@ -473,7 +473,7 @@ fn include(x: &mut Exchange, cx: &mut Ctx<'_>, params: &Params<'_>) -> Result<Su
         child = child.waited();
     }
     if let Some(name) = variable {
-        // The variable exists from here on, if empty: commands behind this one may name it while the subrequest runs.
+        // The variable exists from now on, with an empty value: later commands may use it while the subrequest runs.
         let name = name.to_vec();
         if !append(x, cx, &name, &mut Vec::new()) {
             set(x, &name, Vec::new())?;

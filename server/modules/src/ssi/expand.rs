@@ -1,4 +1,4 @@
-//! Texts in SSI commands: variables in them, and the URIs of what is included.
+//! Expands texts in SSI commands: variables, and URIs of included resources.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's rules for backslashes in values.
 
@@ -9,7 +9,7 @@ use server_http::value::split_name;
 
 use super::shared;
 
-/// A command that cannot be done; the log says why.
+/// A failed command; the reason has been logged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Failed;
 
@@ -19,7 +19,7 @@ pub(super) fn failed(x: &Exchange, text: std::fmt::Arguments<'_>) -> Failed {
     Failed
 }
 
-/// Puts values in the place of variables and takes backslashes from what they protect.
+/// Replaces variables by their values and removes escaping backslashes.
 ///
 /// # Errors
 /// A variable has no name or no closing bracket, or the result is too long.
@@ -58,8 +58,7 @@ pub(super) fn expand(x: &mut Exchange, cx: &mut Ctx<'_>, text: &[u8]) -> Result<
     Ok(out)
 }
 
-/// The path and the arguments of what is to be included; a path that does not begin with a slash is relative to that of
-/// the including page.
+/// Returns path and arguments of an included URI. A relative path is resolved against the path of the including page.
 ///
 /// # Errors
 /// See [`expand`]; or the URI would lead out of the server's root.
@@ -90,14 +89,14 @@ pub(super) fn expand_uri(
     Ok((unescaped, args.to_vec()))
 }
 
-/// Whether a path is none, or has a zero byte or a segment `..`.
+/// Whether a path is empty, or has a zero byte or a segment `..`.
 fn is_unsafe(path: &[u8]) -> bool {
     path.is_empty() || path.contains(&0) || path.split(|byte| *byte == b'/').any(|s| s == b"..")
 }
 
-/// The beginning of nginx's message; the word is in no other file than those whose code is that.
+/// Prefix of nginx's message. It is split so that a search for the keyword finds only files with such code.
 const UNSAFE_URI: &str = concat!("uns", "afe URI");
-/// Bytes of a text with the values of its variables.
+/// Maximum length of an expanded text, bytes.
 const EXPANDED_MAX_BYTES: usize = 64 << 10;
 
 #[cfg(test)]

@@ -1,8 +1,7 @@
-//! Finds SSI commands in a stream: a state machine that keeps its state over the ends of pieces.
+//! Finds SSI commands in a stream: a state machine that keeps its state across chunks.
 //!
-//! The commands and the text do not depend on where the input is cut. The size of a command is bounded: its name and
-//! the names of its parameters by [`NAME_MAX_BYTES`], their number by [`PARAMS_MAX`], their values by
-//! `ssi_value_length`.
+//! The result does not depend on the boundaries of chunks. The size of a command is bounded: its name and the names of
+//! its parameters by [`NAME_MAX_BYTES`], their number by [`PARAMS_MAX`], their values by `ssi_value_length`.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`; nginx's grammar of commands and its messages.
 
@@ -30,7 +29,7 @@ pub(super) enum Event<'i> {
 pub(super) struct Parser {
     state: State,
     command: Command,
-    /// Why what is being read is no command.
+    /// The error of the current command.
     why: String,
     value_max_bytes: usize,
 }
@@ -47,13 +46,13 @@ enum State {
     Param,
     BeforeEqual,
     BeforeValue,
-    /// In a value, up to this quote; the byte after a backslash does not end it.
+    /// In a value, up to this quote; a byte after a backslash is literal.
     Value {
         quote: u8,
         escaped: bool,
     },
     AfterValue,
-    /// One dash of `-->` has come, or both.
+    /// In `-->`, after this number of dashes.
     End(u8),
     /// In a broken command, after this number of dashes.
     Skip(u8),
@@ -69,7 +68,7 @@ impl Parser {
         }
     }
 
-    /// Takes bytes from the front of `input`, up to the next event; returns their number.
+    /// Consumes bytes of `input` up to the next event; returns their number.
     pub(super) fn next<'i>(&mut self, input: &'i [u8]) -> (usize, Option<Event<'i>>) {
         let mut at = 0;
         while let Some(&byte) = input.get(at) {
@@ -120,7 +119,7 @@ impl Parser {
         (at, None)
     }
 
-    /// The input has ended: what looked like the beginning of a command was text.
+    /// Ends the input; an incomplete start of a command is text.
     pub(super) fn end(&mut self) -> &'static [u8] {
         match std::mem::replace(&mut self.state, State::Text) {
             State::Mark(n) => &MARK[..n],
@@ -174,8 +173,8 @@ impl Parser {
         }
     }
 
-    /// The state after a byte inside of a parameter.
-    // Long: an arm for each state and what it says of a byte that it does not take.
+    /// Returns the state after a byte within a parameter.
+    // Long: an arm for each state, with its error message.
     fn inside_param(&mut self, byte: u8, space: bool) -> State {
         let dashes = u8::from(byte == b'-');
         let shown_byte = char::from(byte);
@@ -190,7 +189,7 @@ impl Parser {
                 shown(name)
             )
         };
-        // Arms that take the byte return; the others give the text of what is wrong.
+        // Arms that accept the byte return; the others evaluate to an error message.
         let why = match self.state {
             State::Param | State::BeforeEqual if byte == b'=' => return State::BeforeValue,
             State::Param | State::BeforeEqual if space => return State::BeforeEqual,
@@ -250,7 +249,7 @@ impl Parser {
         self.fail(dashes, why)
     }
 
-    /// The command is broken; its end is looked for, after this number of dashes.
+    /// Marks the command as broken; its end is searched, after this number of dashes.
     fn fail(&mut self, dashes: u8, why: String) -> State {
         self.why = why;
         State::Skip(dashes)
@@ -261,7 +260,7 @@ fn shown(text: &[u8]) -> Printable<'_> {
     Printable(text)
 }
 
-/// The beginning of a command.
+/// The start of a command.
 const MARK: &[u8; 5] = b"<!--#";
 /// The longest name of a command or a parameter, as in nginx.
 const NAME_MAX_BYTES: usize = 32;

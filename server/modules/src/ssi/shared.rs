@@ -1,12 +1,11 @@
-//! State that the SSI commands of one client's request share, those of its subrequests included: variables, blocks,
-//! captures.
+//! State shared by the SSI commands of a request and its subrequests: variables, blocks, captures.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`.
 
 use server_http::exchange::{Ctx, Exchange};
 use server_http::vars;
 
-/// It is kept with the extensions of the client's request, which are lent to its subrequests.
+/// Stored with the extensions of the client's request, which subrequests share.
 #[derive(Default)]
 pub(super) struct Shared {
     variables: Vec<(Vec<u8>, Vec<u8>)>,
@@ -18,7 +17,7 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// That of an exchange.
+    /// Returns the state of an exchange.
     pub(super) fn of(x: &mut Exchange) -> &mut Self {
         if x.extensions.get::<Self>().is_none() {
             x.extensions.push(Self::default());
@@ -54,7 +53,7 @@ impl Shared {
         true
     }
 
-    /// Keeps the groups of an expression that matched.
+    /// Stores the groups of a match.
     pub(super) fn capture(&mut self, captures: Vec<Vec<u8>>) {
         self.captures = captures;
     }
@@ -65,7 +64,7 @@ impl Shared {
         self.blocks.push((name, Vec::new()));
     }
 
-    /// Adds to the block that was begun last; false if there is no room for it.
+    /// Appends to the current block; false if there is no room.
     pub(super) fn add_to_block(&mut self, text: &[u8]) -> bool {
         if self.bytes + text.len() > SHARED_MAX_BYTES {
             return false;
@@ -77,14 +76,14 @@ impl Shared {
         true
     }
 
-    /// The block of this name, the first where there are several.
+    /// Returns the block with this name, the first of several.
     pub(super) fn block(&self, name: &[u8]) -> Option<&[u8]> {
         let found = self.blocks.iter().find(|(own, _)| own == name);
         found.map(|(_, text)| text.as_slice())
     }
 }
 
-/// Appends the value of a variable, of SSI or of the server; false where it has none.
+/// Appends the value of a variable of SSI or of the server; false if it has none.
 pub(super) fn append(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], out: &mut Vec<u8>) -> bool {
     let name = name.to_ascii_lowercase();
     if let Some(value) = Shared::of(x).variable(&name) {
@@ -94,7 +93,7 @@ pub(super) fn append(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8], out: &mut 
     vars::append_by_name(&name, x, cx, out)
 }
 
-/// Bytes that variables and blocks of one request may take.
+/// Maximum size of the variables and blocks of a request, bytes.
 const SHARED_MAX_BYTES: usize = 1 << 20;
 
 #[cfg(test)]

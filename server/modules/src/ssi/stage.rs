@@ -1,4 +1,4 @@
-//! The body stage that looks for commands and does what they say.
+//! The body stage that finds commands and runs them.
 
 use std::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(super) struct Stage {
     /// The last chunk, and how much of it has been read.
     input: Option<(Chunk, usize)>,
     ended: bool,
-    /// Put out and not passed on yet.
+    /// Output that has not been passed on.
     made: Vec<u8>,
 }
 
@@ -50,7 +50,7 @@ impl Stage {
         }
     }
 
-    /// Does what a command says.
+    /// Runs a command.
     fn command(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>, command: &Command) -> StageStatus {
         let format = self.page.timefmt.clone().map(TimeFormat);
         let formatted = format.is_some();
@@ -110,7 +110,7 @@ impl BodyStage for Stage {
             let act = match event {
                 None => continue,
                 Some(Event::Text(text)) if text.len() == bytes.len() && self.page.output => {
-                    // Nothing in it is for us.
+                    // The chunk has no command.
                     self.pass_on(out);
                     out.push_back(chunk);
                     return Ok(StageStatus::Idle);
@@ -137,5 +137,5 @@ impl BodyStage for Stage {
     }
 }
 
-/// Bytes that are put out at once, so that little text with much behind its variables takes no more memory than that.
+/// Maximum size of an output chunk, bytes. It bounds the memory of a short page with large variables.
 const PIECE_BYTES: usize = 32 << 10;

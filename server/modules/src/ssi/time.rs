@@ -1,7 +1,7 @@
-//! Dates as `timefmt` asks for them: the conversions of strftime in the C locale.
+//! Formats dates by `timefmt`: the conversions of strftime in the C locale.
 //!
-//! Absent: modifiers E and O, which change nothing there; the names of local time zones, which the process does not know:
-//! `%Z` of a local time is its distance from UTC, as zones without a name of their own have it.
+//! Absent: the modifiers E and O, which have no effect in the C locale, and the names of time zones, which the process
+//! does not know. `%Z` of a local time is its offset from UTC, as for zones without a name.
 //!
 //! Source: nginx documentation, `ngx_http_ssi_module`, `config`; POSIX, strftime.
 
@@ -19,7 +19,7 @@ struct Moment {
     week_day: i64,
 }
 
-/// Writes a time; `offset_s` is the distance of local time from UTC, where it is a local time.
+/// Formats a time. `offset_s` is the offset of a local time from UTC, seconds; `None` for GMT.
 pub(super) fn format(unix_s: i64, offset_s: Option<i32>, format: &[u8]) -> Vec<u8> {
     if format == b"%s" {
         return unix_s.to_string().into_bytes();
@@ -62,7 +62,7 @@ fn days_before_year(year: i64) -> i64 {
 }
 
 impl Moment {
-    /// Writes what a conversion of strftime(3) stands for.
+    /// Writes the value of a conversion of strftime(3).
     // Long: a line for each conversion.
     fn write(&self, conversion: u8, out: &mut String) {
         use std::fmt::Write as _;
@@ -125,7 +125,7 @@ impl Moment {
                 let (sign, minutes) = self.offset();
                 write!(out, "{sign}{:02}{:02}", minutes / 60, minutes % 60)
             }
-            // glibc knows names of zones; what is known here is the offset, so that stands in their place.
+            // glibc prints the name of the zone; only its offset is known here.
             b'Z' if self.gmt => write!(out, "GMT"),
             b'Z' => match self.offset() {
                 (_, 0) => write!(out, "UTC"),
@@ -138,7 +138,7 @@ impl Moment {
         written.expect("a string takes all that is written to it");
     }
 
-    /// Several conversions with something between them.
+    /// Writes several conversions with a separator.
     fn write_all(&self, conversions: &str, between: char, out: &mut String) {
         for (n, conversion) in conversions.bytes().enumerate() {
             if n > 0 {
@@ -153,7 +153,7 @@ impl Moment {
         (sign, self.offset_s.unsigned_abs() / 60)
     }
 
-    /// The year and the number of the week that begins with Monday and has most of its days in that year (ISO 8601).
+    /// Returns year and week number by ISO 8601: weeks begin on Monday and belong to the year with most of their days.
     fn iso_week(&self) -> (i64, i64) {
         let year = self.at.year;
         let monday = self.year_day - (self.week_day + 6) % 7;

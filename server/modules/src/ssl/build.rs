@@ -1,4 +1,4 @@
-//! From directives to a [`tls::Config`] for each server.
+//! Builds a [`tls::Config`] for each server from its directives.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use tls::{
     Settings, Versions,
 };
 
-use super::alike::{is_alike, is_shareable};
 use super::dynamic::{self, CertificateTemplates};
 use super::fault::error;
 use super::files;
+use super::policy_dedup::{has_same_policy, is_shareable};
 use super::read::{Pair, Read};
 use super::sessions::Cache;
 use super::tickets::Ring;
@@ -22,14 +22,14 @@ use super::{ClientSettings, SslSrv, commands, stapling};
 /// Sets the TLS settings of the servers.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut read = Read::new();
-    // Who only checks has no identities, which settings tell.
+    // A configuration that is only checked has no identities in its settings.
     let serves = !b.loader().source().only_checks();
-    // The last server whose policy may be that of the next, and the policy.
+    // The last server with a shareable policy, and that policy.
     let mut shared: Option<(usize, Arc<Policy>)> = None;
     for server in 0..b.servers() {
         let policy = shared.as_ref().filter(|(last, _)| {
             let conf: &SslSrv = b.server_conf(server);
-            has_plain_certificates(conf) && is_alike(b.server_conf(*last), conf)
+            has_plain_certificates(conf) && has_same_policy(b.server_conf(*last), conf)
         });
         if let Some((_, policy)) = policy {
             let policy = Arc::clone(policy);
@@ -51,7 +51,7 @@ pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// Whether a server has certificates, each with its key, all of files that the directives name.
+/// Whether a server has certificates with keys, none of them named by variables.
 fn has_plain_certificates(conf: &SslSrv) -> bool {
     let (certificates, keys) = (&conf.certificates, &conf.keys);
     !certificates.is_empty()
@@ -59,7 +59,7 @@ fn has_plain_certificates(conf: &SslSrv) -> bool {
         && !dynamic::is_dynamic(certificates, keys)
 }
 
-/// The certificates of a server that has plain ones alone, and staples nothing.
+/// Returns the certificates of a server with plain ones alone and without stapling.
 fn identities(
     b: &mut ConfigBuilder,
     server: usize,
@@ -86,7 +86,7 @@ fn identities(
     Ok(identities)
 }
 
-/// The settings of a server; `None` if no directive of it is about TLS. Errors are found in nginx's order.
+/// Returns the settings of a server; `None` without TLS. Errors are reported in nginx's order.
 // Long: one line for each directive, in that order.
 fn settings(
     b: &mut ConfigBuilder,
@@ -140,7 +140,7 @@ fn settings(
                         stapling::attach(b, read, (server, &conf), certificate, identity)?;
                     settings.identities.push(identity);
                 }
-                // Nobody is served, but that there is a certificate counts.
+                // No request is served here, but the server does have a certificate.
                 None => settings.late = true,
             }
         }
@@ -181,7 +181,7 @@ fn settings(
     Ok(Some(settings))
 }
 
-/// The cache of sessions, and the keys of their tickets, which servers with one cache share.
+/// Returns the session cache and the ticket keys; servers with one cache share both.
 fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring>) {
     let sessions = match cache {
         CacheKind::Shared(name, bytes) => {
@@ -190,7 +190,7 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
             return (Some(cache), ring);
         }
         CacheKind::Builtin(sessions) => Some(sessions),
-        // What came early once must not be taken twice, which takes a memory.
+        // Early data must not be accepted twice, so sessions have to be stored.
         CacheKind::None if early_data => Some(BUILTIN_SESSIONS),
         CacheKind::None => None,
     };
@@ -198,7 +198,8 @@ fn sessions(cache: CacheKind, early_data: bool) -> (Option<Arc<Cache>>, Arc<Ring
     (cache, Ring::own())
 }
 
-/// A server without a certificate that shows another one's may still ask for clients'; without authorities it trusts none.
+/// Settings of a server that uses the certificate of another one but verifies clients itself. Without authorities it
+/// trusts none.
 fn policy_alone(
     b: &mut ConfigBuilder,
     clients: &ClientSettings,
@@ -241,7 +242,7 @@ fn ciphers(
     let list = said.map_or(DEFAULT_CIPHERS, |d| d.arg_str(0));
     let ciphers = match (read.ciphers(list), said) {
         (Ok(ciphers), _) => ciphers,
-        // The list is about TLS 1.2 alone.
+        // The list concerns TLS 1.2 only, which is off.
         (Err(CipherFault::NoMatch(ignored)), Some(_)) if !needed => Ciphers::none(ignored),
         (Err(fault), d) => {
             let text = format!("SSL_CTX_set_cipher_list(\"{list}\") failed ({fault})");
@@ -285,7 +286,7 @@ fn groups(
     Ok(groups)
 }
 
-/// The OCSP response of a file that is sent with certificates.
+/// Returns the OCSP response of `ssl_stapling_file`, if stapling is on.
 fn stapled(
     b: &mut ConfigBuilder,
     conf: &SslSrv,
@@ -304,8 +305,7 @@ fn stapled(
     file.map(|d| read.response(b, d)).transpose()
 }
 
-/// The certificates that clients are asked for, and the files about them, which must be valid even if no client is
-/// asked.
+/// Reads the files for client certificates. They must be valid even if no client is verified.
 fn client(
     b: &mut ConfigBuilder,
     clients: &ClientSettings,

@@ -1,8 +1,8 @@
-//! `ssl_certificate_cache`: certificates and keys that variables name, kept for the next handshakes.
+//! `ssl_certificate_cache`: caches certificates and keys that are named by variables.
 //!
-//! The rules are nginx's: an entry is used for `valid` without a look at its file; then it is used on if the file has
-//! its time and its inode still, else read anew. Unused entries leave when a new one comes, and where there is no room
-//! the least recently used one. All threads share a cache, and it lives as long as its configuration.
+//! The rules are nginx's. An entry is used for `valid` without a check. Then it is used if time and inode of the file
+//! are unchanged, else read again. Inserting an entry removes the unused ones, and the least recently used one if the
+//! cache is full. All threads share a cache, which lives as long as its configuration.
 //!
 //! Source: nginx documentation, `ssl_certificate_cache`.
 
@@ -17,7 +17,7 @@ pub(crate) struct Cache {
     most: usize,
     inactive_s: u64,
     valid_s: u64,
-    kept: Mutex<Kept>,
+    kept: Mutex<Entries>,
 }
 
 impl fmt::Debug for Cache {
@@ -26,11 +26,11 @@ impl fmt::Debug for Cache {
     }
 }
 
-/// The key of an entry: its kind, by its full path or by the text itself.
+/// The key of an entry: its kind, and its full path or its text.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(super) struct Id {
     pub(super) is_key: bool,
-    /// The name is the text itself, which cannot change.
+    /// The name is the PEM text itself, which cannot change.
     pub(super) is_data: bool,
     pub(super) name: Vec<u8>,
 }
@@ -48,9 +48,9 @@ pub(super) enum Object {
 pub(super) type Stamp = Option<(i64, u64)>;
 
 #[derive(Default)]
-struct Kept {
+struct Entries {
     entries: HashMap<Id, Entry>,
-    /// The entries by their last use, the longest ago first.
+    /// The entries by their last use, the oldest first.
     uses: BTreeMap<u64, Id>,
     /// Counts uses.
     turn: u64,
@@ -66,11 +66,11 @@ struct Entry {
 
 /// The result of a look-up.
 pub(super) enum CacheLookup {
-    /// It is there and counts.
+    /// A usable entry.
     Valid(Object),
-    /// It is there and counts if its file has this stamp.
+    /// An entry that is usable if its file still has this stamp.
     Old(Object, Stamp),
-    /// It is not there.
+    /// No entry.
     Nothing,
 }
 
@@ -85,11 +85,11 @@ impl Cache {
         }
     }
 
-    fn kept(&self) -> MutexGuard<'_, Kept> {
+    fn kept(&self) -> MutexGuard<'_, Entries> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks for something, which counts as a use.
+    /// Finds an entry and marks it as used.
     pub(super) fn find(&self, id: &Id, now_s: u64) -> CacheLookup {
         let mut kept = self.kept();
         let Some(entry) = kept.used(id, now_s) else {
@@ -103,8 +103,8 @@ impl Cache {
         }
     }
 
-    /// Keeps something, or that it has been found to count still.
-    pub(super) fn keep(&self, id: &Id, object: Object, stamp: Stamp, now_s: u64) {
+    /// Inserts an object, or renews its entry after a check.
+    pub(super) fn insert(&self, id: &Id, object: Object, stamp: Stamp, now_s: u64) {
         let mut kept = self.kept();
         if let Some(entry) = kept.used(id, now_s) {
             entry.object = object;
@@ -140,8 +140,8 @@ impl Cache {
     }
 }
 
-impl Kept {
-    /// An entry, moved behind all others.
+impl Entries {
+    /// Returns an entry and makes it the most recently used one.
     fn used(&mut self, id: &Id, now_s: u64) -> Option<&mut Entry> {
         let entry = self.entries.get_mut(id)?;
         self.turn += 1;
@@ -193,10 +193,10 @@ mod tests {
     fn the_one_used_longest_ago_makes_room() {
         let cache = Cache::new(2, 10, 60);
         for name in ["a", "b"] {
-            cache.keep(&id(name), chain(), None, 0);
+            cache.insert(&id(name), chain(), None, 0);
         }
         assert!(is_there(&cache, "a", 0));
-        cache.keep(&id("c"), chain(), None, 0);
+        cache.insert(&id("c"), chain(), None, 0);
         assert!(is_there(&cache, "a", 0) && is_there(&cache, "c", 0));
         assert!(!is_there(&cache, "b", 0));
     }
@@ -205,7 +205,7 @@ mod tests {
     fn one_that_is_kept_again_needs_no_room() {
         let cache = Cache::new(2, 10, 60);
         for name in ["a", "b", "a", "b"] {
-            cache.keep(&id(name), chain(), None, 0);
+            cache.insert(&id(name), chain(), None, 0);
         }
         assert!(is_there(&cache, "a", 0) && is_there(&cache, "b", 0));
     }
@@ -214,11 +214,11 @@ mod tests {
     fn what_nobody_asks_for_leaves_two_at_a_time() {
         let cache = Cache::new(9, 10, 60);
         for name in ["a", "b", "c"] {
-            cache.keep(&id(name), chain(), None, 0);
+            cache.insert(&id(name), chain(), None, 0);
         }
-        cache.keep(&id("d"), chain(), None, 10);
+        cache.insert(&id("d"), chain(), None, 10);
         assert_eq!(cache.kept().entries.len(), 4, "ten seconds are allowed");
-        cache.keep(&id("e"), chain(), None, 11);
+        cache.insert(&id("e"), chain(), None, 11);
         assert!(!is_there(&cache, "a", 11) && !is_there(&cache, "b", 11));
         assert!(is_there(&cache, "c", 11) && is_there(&cache, "d", 11));
     }
@@ -226,8 +226,8 @@ mod tests {
     #[test]
     fn an_entry_counts_for_its_time_and_data_forever() {
         let cache = Cache::new(9, 1000, 60);
-        cache.keep(&id("a"), chain(), Some((1, 2)), 0);
-        cache.keep(&id("data:b"), chain(), None, 0);
+        cache.insert(&id("a"), chain(), Some((1, 2)), 0);
+        cache.insert(&id("data:b"), chain(), None, 0);
         assert!(matches!(cache.find(&id("a"), 60), CacheLookup::Valid(_)));
         assert!(matches!(
             cache.find(&id("a"), 61),
@@ -237,7 +237,7 @@ mod tests {
             cache.find(&id("data:b"), 61),
             CacheLookup::Valid(_)
         ));
-        cache.keep(&id("a"), chain(), Some((1, 2)), 61);
+        cache.insert(&id("a"), chain(), Some((1, 2)), 61);
         assert!(matches!(cache.find(&id("a"), 121), CacheLookup::Valid(_)));
         cache.forget(&id("a"));
         assert!(!is_there(&cache, "a", 121));
@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn keys_and_certificates_are_apart() {
         let cache = Cache::new(9, 10, 60);
-        cache.keep(&id("a"), chain(), None, 0);
+        cache.insert(&id("a"), chain(), None, 0);
         let key = Id {
             is_key: true,
             ..id("a")

@@ -1,6 +1,7 @@
 //! `ssl_conf_command`: OpenSSL's commands that change settings.
 //!
-//! Most commands have no counterpart in rustls. One that asks for what is so anyway is taken; any other is an error.
+//! Most commands have no counterpart in rustls. A command that requests rustls' own behaviour is accepted; any other is
+//! an error.
 //!
 //! Source: SSL_CONF_cmd(3).
 
@@ -9,7 +10,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive};
 use tls::{Ciphers, Groups, KeyRing, Settings, Versions};
 
-/// Does what one command says.
+/// Applies one command to the settings.
 pub(super) fn apply(
     d: &Directive,
     settings: &mut Settings,
@@ -60,7 +61,8 @@ pub(super) fn apply(
     Ok(())
 }
 
-/// The files of `Certificate` and `PrivateKey`, each as a directive of one word. The key may stand in the same file.
+/// Returns the files of `Certificate` and `PrivateKey`, each as a directive of one word. Without `PrivateKey` the file
+/// of the certificate contains the key.
 pub(super) fn certificate(commands: &[Arc<Directive>]) -> Option<(Directive, Directive)> {
     let named = |name: &str| {
         let mut all = commands.iter().rev();
@@ -74,7 +76,7 @@ pub(super) fn certificate(commands: &[Arc<Directive>]) -> Option<(Directive, Dir
     Some((certificate, key))
 }
 
-/// One of `Options`; an error for what cannot be had.
+/// Applies one word of `Options`; `Err` if rustls cannot do it.
 fn apply_option(option: &str, settings: &mut Settings, ring: &Arc<dyn KeyRing>) -> Result<(), ()> {
     let (on, name) = match option.strip_prefix('-') {
         Some(name) => (false, name),
@@ -83,7 +85,7 @@ fn apply_option(option: &str, settings: &mut Settings, ring: &Arc<dyn KeyRing>) 
     match (name, on) {
         ("ServerPreference", on) => settings.prefer_server_ciphers = on,
         ("SessionTicket", on) => settings.tickets = on.then(|| Arc::clone(ring)),
-        // So it is with rustls, whatever is said.
+        // rustls always behaves like this.
         (
             "NoRenegotiation"
             | "AntiReplay"

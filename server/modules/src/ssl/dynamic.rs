@@ -1,8 +1,8 @@
 //! `ssl_certificate` and `ssl_certificate_key` with variables: loaded at each handshake, by the worker with its own rights.
 //!
-//! Where one word of a server has a variable, all its certificates and keys are loaded so, as in nginx. Passwords are read
-//! when the configuration is. A pair that does not match may have been changed between two reads of a cache; it is read once
-//! more from its files. Absent: stapling, since one response does not fit them all.
+//! If one word of a server has a variable, all its certificates and keys are loaded at the handshake, as in nginx.
+//! Passwords are read with the configuration. A mismatched pair may result from a change between two reads of the
+//! cache, so it is read once more from its files. Absent: stapling, since one response does not fit all certificates.
 //!
 //! Source: nginx documentation, `ssl_certificate`, `ssl_certificate_key`.
 
@@ -29,14 +29,14 @@ use super::files::{self, DATA, MISMATCH};
 pub(super) struct CertificateTemplates {
     pairs: Vec<(Value, Value)>,
     passwords: Vec<Vec<u8>>,
-    /// Certificates that no variable names, beside them.
+    /// The certificates without variables.
     fixed: Vec<Identity>,
     cache: Option<Arc<Cache>>,
-    /// The folder that relative names start from.
+    /// The directory of relative paths.
     prefix: PathBuf,
 }
 
-/// Whether certificates are to be loaded at each handshake.
+/// Whether certificates have to be loaded at each handshake.
 pub(super) fn is_dynamic(certificates: &[Arc<Directive>], keys: &[Arc<Directive>]) -> bool {
     let pairs = certificates.iter().zip(keys);
     let mut words = pairs.flat_map(|(certificate, key)| [certificate, key]);
@@ -44,7 +44,7 @@ pub(super) fn is_dynamic(certificates: &[Arc<Directive>], keys: &[Arc<Directive>
 }
 
 impl CertificateTemplates {
-    /// Reads pairs of `ssl_certificate` and `ssl_certificate_key`, whose words have variables.
+    /// Compiles pairs of `ssl_certificate` and `ssl_certificate_key` with variables.
     pub(super) fn new<'d>(
         b: &mut ConfigBuilder,
         words: impl Iterator<Item = (&'d Arc<Directive>, &'d Arc<Directive>)>,
@@ -94,7 +94,7 @@ impl CertificateTemplates {
                 Ok(identity) => return Ok(identity),
                 Err(_) if !anew => anew = true,
                 Err(_) => {
-                    let name = shown(&key);
+                    let name = display(&key);
                     return Err(format!("SSL_use_PrivateKey(\"{name}\") failed {MISMATCH}"));
                 }
             }
@@ -118,7 +118,7 @@ impl CertificateTemplates {
         }
     }
 
-    /// Something from the cache, or `anew` from its file.
+    /// Returns an object from the cache, or reads it from its file if `anew`.
     fn object(&self, cx: &mut Ctx<'_>, id: &Id, anew: bool) -> Result<Object, String> {
         let Some(cache) = &self.cache else {
             return Ok(self.read(cx, id)?.0);
@@ -131,14 +131,14 @@ impl CertificateTemplates {
         match found {
             CacheLookup::Valid(object) => return Ok(object),
             CacheLookup::Old(object, stamp) if stamp.is_some() && stamp == stamp_now(cx, id) => {
-                cache.keep(id, object.clone(), stamp, now_s);
+                cache.insert(id, object.clone(), stamp, now_s);
                 return Ok(object);
             }
             _ => {}
         }
         match self.read(cx, id) {
             Ok((object, stamp, true)) => {
-                cache.keep(id, object.clone(), stamp, now_s);
+                cache.insert(id, object.clone(), stamp, now_s);
                 Ok(object)
             }
             Ok((object, _, false)) => {
@@ -152,15 +152,15 @@ impl CertificateTemplates {
         }
     }
 
-    /// Reads a certificate or a key; also returns whether it may be kept: another server may have no password for an
-    /// encrypted key.
+    /// Reads a certificate or a key. The flag is false if it must not be cached: another server may lack the password
+    /// of an encrypted key.
     fn read(&self, cx: &mut Ctx<'_>, id: &Id) -> Result<(Object, Stamp, bool), String> {
         let what = if id.is_key {
             "certificate key"
         } else {
             "certificate"
         };
-        let failed = |why: String| format!("cannot load {what} \"{}\": {why}", shown(id));
+        let failed = |why: String| format!("cannot load {what} \"{}\": {why}", display(id));
         let (text, stamp) = match id.name.strip_prefix(DATA) {
             Some(data) if id.is_data => (data.to_vec(), None),
             _ => file(cx, &id.name).map_err(failed)?,
@@ -192,7 +192,7 @@ impl DynamicCertificates for CertificateTemplates {
     }
 }
 
-/// The bytes of a file, with its stamp.
+/// Reads a file; returns its bytes and its stamp.
 fn file(cx: &mut Ctx<'_>, path: &[u8]) -> Result<(Vec<u8>, Stamp), String> {
     let name = Shown(path).to_string();
     let failed =
@@ -222,15 +222,15 @@ fn stamp_now(cx: &mut Ctx<'_>, id: &Id) -> Stamp {
     Some((meta.mtime_s, meta.ino))
 }
 
-/// A name as messages show it: no secret, and nothing that a client could use to write a line of its own.
-fn shown(id: &Id) -> String {
+/// Returns a name for log messages: without secrets, and escaped, since clients can influence it.
+fn display(id: &Id) -> String {
     match id.is_data {
         true => "data:...".to_owned(),
         false => Shown(&id.name).to_string(),
     }
 }
 
-/// Stands in every key that is encrypted, in either form.
+/// Part of every encrypted key, in both PEM formats.
 const ENCRYPTED: &[u8] = b"ENCRYPTED";
-/// Largest file with certificates or a key, bytes: a thread that serves must not read for long.
+/// Maximum size of a file with certificates or a key, bytes: reading it blocks the worker's thread.
 const FILE_BYTES_MAX: u64 = 1 << 20;

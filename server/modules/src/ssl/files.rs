@@ -1,4 +1,4 @@
-//! Files that the directives name, with OpenSSL's words for what is wrong with them.
+//! Reads the files named by directives; errors are in OpenSSL's words.
 
 use std::io;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tls::{Crl, TicketKey};
 
 use super::fault::error;
 
-/// Lists of revoked certificates.
+/// Reads lists of revoked certificates.
 pub(super) fn crls(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Crl>, ConfError> {
     let failed = |b: &mut ConfigBuilder, why: &str| {
         error(d, format!("cannot load CRL \"{}\": {why}", shown(b, d)))
@@ -18,7 +18,7 @@ pub(super) fn crls(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Crl>, Con
     Crl::from_pem(&bytes).map_err(|fault| failed(b, &fault.to_string()))
 }
 
-/// An OCSP response, DER.
+/// Reads an OCSP response in DER.
 pub(super) fn ocsp(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<u8>, ConfError> {
     let name = shown(b, d);
     let bytes = bytes(b, d).map_err(|why| {
@@ -58,7 +58,7 @@ const DH_LABELS: [&[u8]; 2] = [
     b"-----BEGIN X9.42 DH PARAMETERS-----",
 ];
 
-/// A key for tickets.
+/// Reads a key for tickets.
 pub(super) fn ticket_key(
     b: &mut ConfigBuilder,
     d: &Directive,
@@ -74,7 +74,7 @@ pub(super) fn ticket_key(
     }
 }
 
-/// The passwords of a file, a line each.
+/// Reads the passwords of a file, one per line.
 pub(super) fn read_passwords(
     b: &mut ConfigBuilder,
     d: &Directive,
@@ -87,7 +87,7 @@ pub(super) fn read_passwords(
     passwords(&text).ok_or_else(|| error(d, format!("too long line in \"{name}\"")))
 }
 
-/// The passwords of a text, a line each; `None` if one is too long.
+/// Splits a text into passwords, one per line; `None` if one is too long.
 pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let lines = text
         .split(|byte| *byte == b'\n')
@@ -103,7 +103,7 @@ pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     }
 }
 
-/// The value of a directive as messages show it: a path in full, and no secret.
+/// Formats the value of a directive for messages: a path in full, and no secret.
 pub(super) fn shown(b: &mut ConfigBuilder, d: &Directive) -> String {
     if d.arg(0).starts_with(DATA) {
         return "data:...".to_owned();
@@ -120,7 +120,7 @@ pub(super) fn cannot_load(
     error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
 }
 
-/// Refuses keys that are in no file.
+/// Refuses keys of engines and stores, which are not files.
 pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
     let value = d.arg(0);
     if value.starts_with(b"engine:") || value.starts_with(b"store:") {
@@ -134,7 +134,7 @@ pub(super) fn is_supported(d: &Directive) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// The bytes that `ssl_certificate` and the like name, or have.
+/// Returns the bytes of a certificate or key: of a file, or of a `data:` value.
 pub(super) fn load(
     b: &mut ConfigBuilder,
     d: &Directive,
@@ -169,13 +169,13 @@ pub(super) fn cannot_open(error: &io::Error, path: &str) -> String {
     )
 }
 
-/// OpenSSL's text for a key that is not its certificate's.
+/// OpenSSL's text for a key that does not match its certificate.
 pub(super) const MISMATCH: &str =
     "(SSL: error:05800074:x509 certificate routines::key values mismatch)";
 const ENOENT: u32 = 2;
-/// Marks an error of the system among OpenSSL's.
+/// OpenSSL's flag for system errors.
 const SYSTEM_ERROR: u32 = 0x8000_0000;
-/// Begins a value that is PEM itself.
+/// Prefix of a value that is PEM itself.
 pub(super) const DATA: &[u8] = b"data:";
-/// Longest password, with its line end.
+/// Maximum length of a password with its line end, bytes.
 const PASSWORD_BYTES_MAX: usize = 4096;

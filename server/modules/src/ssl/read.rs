@@ -1,6 +1,6 @@
 //! Files and identities of one load: servers with equal directives share them.
 //!
-//! Absent: what outlives a load, which is in [`known`].
+//! Absent: the cache across loads, which is [`identity_cache`].
 
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
@@ -16,26 +16,25 @@ use tls::{
 
 use super::fault::error;
 use super::files::{self, MISMATCH, cannot_load};
-use super::known::{self, Digest, SoundIdentity, Table, Texts};
+use super::identity_cache::{self, Digest, FilePair, IdentityCache, SoundIdentity};
 use super::tickets::Files;
 
 /// The settings about clients: the mode, the depth, and the words for three files.
 pub(super) type ClientId = (Option<ClientMode>, usize, [Option<Vec<u8>>; 3]);
-/// The settings of a server: where its policy lies, and where its identities do.
+/// Identifies the settings of a server: the address of its policy, and those of its identities.
 type ConfigId = (usize, IdentityPlaces);
-/// The addresses of the first identity and of the others: most servers have one, which takes no allocation.
+/// The addresses of the first identity and of the rest. Most servers have one, which needs no allocation.
 type IdentityPlaces = (Option<(usize, usize)>, Vec<(usize, usize)>);
 
 /// The files read so far.
 #[derive(Default)]
 pub(super) struct Read {
-    /// The identities by their [`Pair::sources`], but for those that a reload takes over: to find these again costs less
-    /// than to note them.
+    /// Identities by their [`Pair::sources`]. Those reused by a reload are not inserted: finding them again is cheaper.
     identities: HashMap<Vec<u8>, SoundIdentity>,
-    /// Memory of the sources that are looked up.
+    /// Buffer for the key of a lookup in `identities`.
     sources: Vec<u8>,
     /// The identities by their files and the bytes of these, so that equal files are one identity, too.
-    table: Table,
+    table: IdentityCache,
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
@@ -44,7 +43,7 @@ pub(super) struct Read {
     clients: HashMap<ClientId, Option<Arc<ClientAuth>>>,
     /// By [`Settings::key`].
     policies: HashMap<Vec<u8>, Arc<Policy>>,
-    /// Memory of the key that is looked up.
+    /// Buffer for the key of a lookup in `policies`.
     policy_key: Vec<u8>,
     configs: HashMap<ConfigId, Arc<Config>>,
     ciphers: HashMap<String, Ciphers>,
@@ -54,7 +53,7 @@ pub(super) struct Read {
     warned: HashSet<(u32, u32, u32)>,
 }
 
-/// A certificate whose OCSP response is fetched: servers that show it alike share it.
+/// A certificate with a fetched OCSP response, shared by servers with equal settings.
 pub(super) struct Fetched {
     pub(super) servers: Option<Arc<NameServers>>,
     pub(super) timeout_ms: u64,
@@ -67,7 +66,7 @@ pub(super) struct Pair<'d> {
     pub(super) key: &'d Directive,
     pub(super) passwords: Option<&'d Directive>,
     pub(super) ocsp: Option<&'d [u8]>,
-    /// It is looked into, also where it is not shown.
+    /// Whether the identity itself is needed, even if the load only checks.
     pub(super) needed: bool,
 }
 
@@ -85,11 +84,11 @@ impl Pair<'_> {
 }
 
 impl Read {
-    /// An empty one with room for as many identities as the last load had.
+    /// Returns an empty reader with room for as many identities as the last load had.
     pub(super) fn new() -> Self {
         Self {
-            table: Table::with_room(),
-            configs: HashMap::with_capacity(known::count()),
+            table: IdentityCache::with_room(),
+            configs: HashMap::with_capacity(identity_cache::count()),
             ..Self::default()
         }
     }
@@ -111,7 +110,8 @@ impl Read {
         }
     }
 
-    /// A certificate with its key; `None` where it is verified, the load serves no requests, and it is not needed.
+    /// Returns a certificate with its key. `None` if it is verified, but the load serves no requests and the identity
+    /// is not needed.
     pub(super) fn identity(
         &mut self,
         b: &mut ConfigBuilder,
@@ -138,15 +138,15 @@ impl Read {
         })
     }
 
-    /// Reads a certificate and its key, and makes an identity of them if there is none of these bytes. The flag says that
-    /// they are the files of the last load, which takes no more than to look them up.
+    /// Reads a certificate and its key and builds the identity, unless one with equal bytes exists. The flag is true if
+    /// the last load had these files: then a lookup is cheap.
     fn load(
         &mut self,
         b: &mut ConfigBuilder,
         pair: &Pair<'_>,
     ) -> Result<(SoundIdentity, bool), ConfError> {
         let text = files::load(b, pair.certificate, CERTIFICATE)?;
-        // What is wrong with the certificate is told first.
+        // Errors of the certificate are reported first.
         let secret = files::load(b, pair.key, KEY);
         let passwords = match pair.passwords {
             Some(d) if secret.is_ok() => self.passwords(b, d),
@@ -161,14 +161,14 @@ impl Read {
         let serves = !b.loader().source().only_checks();
         // Who only checks makes copies of the texts when they are known to be sound.
         let is_whole = serves && pair.ocsp.is_none() && pair.passwords.is_none();
-        let texts = is_whole.then(|| Texts::new(&text, secret));
+        let texts = is_whole.then(|| FilePair::new(&text, secret));
         let kept = texts.as_ref().and_then(|texts| self.table.take_over(texts));
         if let Some(kept) = kept {
             return Ok((kept, true));
         }
         let parts = [&text, secret, pair.ocsp.unwrap_or_default()];
         let words = passwords.iter().map(Vec::as_slice);
-        let digest = known::digest(parts.into_iter().chain(words));
+        let digest = identity_cache::digest(parts.into_iter().chain(words));
         let found = match self.table.find(&digest, pair.needed || serves) {
             Some(known) => known,
             None => SoundIdentity::Made(make(b, pair, &text, secret, passwords)?),
@@ -177,7 +177,7 @@ impl Read {
         Ok((found, false))
     }
 
-    /// Remembers what was found sound for the next load.
+    /// Keeps the verified identities for the next load.
     pub(super) fn remember(self) {
         self.table.remember();
     }
@@ -257,7 +257,7 @@ impl Read {
         Ok(authorities)
     }
 
-    /// The certificates that clients are asked for by these words; `make` reads them.
+    /// Returns the client verification of these files; `make` reads them if they are new.
     pub(super) fn client(
         &mut self,
         id: ClientId,
@@ -271,7 +271,7 @@ impl Read {
         Ok(client)
     }
 
-    /// The settings of a server, ready for use: the same for servers that say the same.
+    /// Returns the finished settings of a server. Servers with equal settings share them.
     pub(super) fn config(&mut self, mut settings: Settings) -> Result<Arc<Config>, ConfError> {
         let identities = std::mem::take(&mut settings.identities);
         settings.key(&mut self.policy_key);
@@ -288,7 +288,7 @@ impl Read {
         Ok(self.config_of(policy, identities))
     }
 
-    /// The settings of a server of these parts: the same for servers with the same parts.
+    /// Returns the settings with this policy and these identities. Servers with equal parts share them.
     pub(super) fn config_of(
         &mut self,
         policy: Arc<Policy>,

@@ -1,7 +1,7 @@
-//! Sessions that the server keeps, for all threads together and over reloads.
+//! Stores TLS sessions for all threads and across reloads.
 //!
-//! A cache has a budget, of bytes or of sessions, and is in shards that are locked one at a time; what is oldest goes
-//! first. Caches with a name live as long as a configuration uses them.
+//! A cache has a budget in bytes or sessions, and shards that are locked one at a time. The oldest sessions are
+//! evicted. Named caches live as long as a configuration uses them.
 //!
 //! Source: nginx documentation, `ssl_session_cache`.
 
@@ -33,7 +33,7 @@ enum Budget {
 #[derive(Default)]
 struct Shard {
     sessions: HashMap<Vec<u8>, Session>,
-    /// Keys in the order in which they came; some may be gone.
+    /// Keys in the order of insertion; some may be removed already.
     order: VecDeque<Vec<u8>>,
     bytes: u64,
 }
@@ -52,12 +52,12 @@ impl fmt::Debug for Cache {
 impl Cache {
     /// A cache of one server with room for `sessions` sessions.
     pub(super) fn builtin(sessions: usize) -> Self {
-        // Few sessions are kept in one shard, so that the number holds.
+        // A small cache has one shard, so that its limit is exact.
         let shards = (sessions / SHARD_SESSIONS).clamp(1, SHARDS_MAX);
         Self::new(shards, Budget::Sessions(sessions.div_ceil(shards)))
     }
 
-    /// The cache of this name and size: the one in use, else a new one.
+    /// Returns the cache with this name and size: the one in use, or a new one.
     pub(super) fn shared(name: &[u8], bytes: u64) -> Arc<Self> {
         let mut all = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
         all.retain(|known| known.cache.strong_count() > 0);
@@ -96,7 +96,7 @@ impl Cache {
 
     fn shard(&self, key: &[u8]) -> MutexGuard<'_, Shard> {
         let shard = self.hasher.hash_one(key) % self.shards.len() as u64;
-        // A panic of another thread leaves no session half made.
+        // A panic of another thread leaves no partial session.
         self.shards[shard as usize]
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -160,7 +160,7 @@ impl Shard {
         true
     }
 
-    /// Forgets keys that are gone once they are the larger part.
+    /// Drops removed keys from the order once they are the majority.
     fn tidy(&mut self) {
         if self.order.len() > 2 * self.sessions.len() + KEYS_SPARE {
             let sessions = &self.sessions;
@@ -183,13 +183,13 @@ struct NamedCache {
 /// The caches with names that some configuration uses.
 static SHARED: Mutex<Vec<NamedCache>> = Mutex::new(Vec::new());
 
-/// Shards of a cache, at most.
+/// Maximum number of shards of a cache.
 const SHARDS_MAX: usize = 16;
-/// Sessions for which a further shard is worth while.
+/// Sessions per shard, at least.
 const SHARD_SESSIONS: usize = 64;
-/// Table, order and allocator.
+/// Overhead of a session in table, order and allocator, bytes.
 const SESSION_BYTES: usize = 128;
-/// Keys that may be gone before anyone looks.
+/// Removed keys in the order before it is cleaned.
 const KEYS_SPARE: usize = 64;
 
 #[cfg(test)]
@@ -236,7 +236,7 @@ mod tests {
             .map(|s| s.lock().map_or(0, |s| s.bytes))
             .sum();
         assert!(used <= bytes && used > bytes / 2, "{used}");
-        // More than all of a shard is not kept at all.
+        // A session larger than a shard is not stored.
         cache.put(key(7), vec![0; bytes as usize], 100, 0);
         assert_eq!(cache.get(&key(7), 0), None);
     }

@@ -1,9 +1,9 @@
 //! `ssl_stapling`: the latest status of the server's certificates, fetched from responders by OCSP.
 //!
-//! Each certificate becomes a [background fetch](server_base::background_fetch) of the worker, shared by the servers
-//! that show it alike. A response is kept as long as a configuration with the same certificate and the same trust, so
-//! a reload does not lose it. A certificate that cannot have a response causes nginx's warning when the configuration
-//! is read. Absent: responders over TLS or sockets of the file system.
+//! Each certificate has a [background fetch](server_base::background_fetch) in the worker, shared by servers with equal
+//! settings. A response is stored as long as a configuration has this certificate and this trust, so it survives a
+//! reload. A certificate without a possible response causes nginx's warning when the configuration is read. Absent:
+//! responders over TLS or UNIX-domain sockets.
 //!
 //! Source: nginx documentation, `ssl_stapling`, `ssl_stapling_responder`, `ssl_stapling_verify`.
 
@@ -28,7 +28,7 @@ use fetch::StatusFetch;
 use memory::Memory;
 use url::Url;
 
-/// Identifies certificates whose responses are interchangeable: a digest of all that decides about them.
+/// Identifies certificates with interchangeable responses: a digest of certificates, responder and trust.
 type Key = [u8; 32];
 
 /// Whether the responses about a server's certificates are fetched.
@@ -36,7 +36,7 @@ pub(super) fn is_fetched(conf: &SslSrv) -> bool {
     *conf.staples.stapling && conf.staples.stapling_file.is_none()
 }
 
-/// Attaches a fetched OCSP response to a certificate of a server, where that is configured and possible.
+/// Attaches a fetched OCSP response to a certificate of a server, if configured and possible.
 // Long: the parts of one fetch are looked up, each with its own way to be ignored, before it is put together.
 pub(super) fn attach(
     b: &mut ConfigBuilder,
@@ -49,7 +49,7 @@ pub(super) fn attach(
         return Ok(identity);
     }
     let (clients, staples) = (&conf.clients, &conf.staples);
-    // The issuer, or that of a responder, may be among them.
+    // They may contain the issuer of the certificate or of the responder.
     let client = clients.client_certificate.as_deref();
     let client = client.filter(|_| *clients.verify_client != VerifyClient::Off);
     let mut authorities = Authorities::default();
@@ -79,10 +79,10 @@ pub(super) fn attach(
         }
     };
     let trusted = staples.stapling_verify.then_some(authorities);
-    // A certificate that several servers show is fetched for once.
+    // Servers with one certificate share its fetch.
     let key = key(&identity, &asked, trusted.as_ref());
-    let alike = read.fetched.entry(key).or_default();
-    let known = alike
+    let same_key = read.fetched.entry(key).or_default();
+    let known = same_key
         .iter()
         .find(|known| known.servers == servers && known.timeout_ms == timeout_ms);
     if let Some(known) = known {
@@ -116,7 +116,7 @@ pub(super) fn attach(
         memory: Memory::of(key),
     };
     b.background_fetches.push(Arc::new(fetch.remembering()));
-    alike.push(Fetched {
+    same_key.push(Fetched {
         servers,
         timeout_ms,
         identity: identity.clone(),
@@ -132,7 +132,7 @@ struct StatusRequest {
 }
 
 impl StatusRequest {
-    /// The reason why it cannot be asked for, in nginx's words up to the certificate's name.
+    /// Prepares the request for a status. An error is the reason in nginx's words, up to the name of the certificate.
     fn of(
         b: &mut ConfigBuilder,
         staples: &StapleSettings,

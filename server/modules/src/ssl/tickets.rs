@@ -1,4 +1,4 @@
-//! The keys for tickets: those of files, or the process's own, which change by themselves.
+//! Keys of session tickets: from files, or rotating keys of the process.
 //!
 //! Source: nginx documentation, `ssl_session_ticket_key`, `ssl_session_tickets`.
 
@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use tls::{KeyRing, TicketKey};
 
-/// Keys of files: the first makes tickets, all of them open some.
+/// Keys from files: the first encrypts tickets, all decrypt them.
 #[derive(Debug)]
 pub(super) struct Files(pub(super) Vec<Arc<TicketKey>>);
 
@@ -22,9 +22,9 @@ impl KeyRing for Files {
     }
 }
 
-/// Keys that change by themselves, and stay over reloads: the process's, for all servers that share no cache of sessions,
-/// and those of each shared cache. A key makes tickets for one period and opens them for a further one, and a period is as
-/// long as the longest `ssl_session_timeout`.
+/// Rotating keys that survive reloads: one ring for all servers without a shared session cache, and one for each such
+/// cache. A key encrypts tickets for one period and decrypts them for one more. A period is as long as the longest
+/// `ssl_session_timeout`.
 #[derive(Debug, Default)]
 pub(super) struct Ring {
     keys: RwLock<Keys>,
@@ -47,12 +47,12 @@ impl Ring {
         Arc::clone(own)
     }
 
-    /// Sees to it that tickets can be opened for this long.
+    /// Ensures that tickets remain valid for this time, seconds.
     pub(super) fn last(&self, timeout_s: u64) {
         self.period_s.fetch_max(timeout_s, Ordering::Relaxed);
     }
 
-    /// Reads from the keys after changing them if it is time.
+    /// Calls a function with the keys, after rotating them if due.
     fn read<T>(&self, read: impl Fn(&Keys) -> T) -> T {
         let now_s = seconds();
         let period_s = self.period_s.load(Ordering::Relaxed);
@@ -67,20 +67,20 @@ impl Ring {
     }
 }
 
-/// Seconds since the process first asked: a period lasts as long as it lasts, whatever the wall clock is set to.
+/// Seconds of monotonic time since the first call, unaffected by changes of the wall clock.
 fn seconds() -> u64 {
     static FIRST: OnceLock<Instant> = OnceLock::new();
     FIRST.get_or_init(Instant::now).elapsed().as_secs()
 }
 
 impl Keys {
-    /// Changes keys if it is time.
+    /// Rotates the keys if the period has ended.
     fn turn(&mut self, now_s: u64, period_s: u64) {
         let age = now_s.saturating_sub(self.since_s);
         if self.current.is_some() && age < period_s {
             return;
         }
-        // After a long silence nothing of what was made with the last key is valid any more.
+        // After two idle periods all tickets of the last key have expired.
         let last = self.current.take();
         self.previous = last.filter(|_| age < 2 * period_s);
         self.current = TicketKey::random().map(Arc::new);
@@ -105,7 +105,7 @@ impl KeyRing for Ring {
     }
 }
 
-/// The shortest period of the process's keys: one for each five minutes would gain nothing.
+/// Minimum period of rotating keys, seconds.
 const PERIOD_MIN_S: u64 = 3600;
 
 #[cfg(test)]

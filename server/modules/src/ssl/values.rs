@@ -11,9 +11,9 @@ use tls::{ClientMode, Versions};
 
 /// A directive with one word, which is read after the block `http`. `None` if it is absent or its word is empty.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Given(Option<Arc<Directive>>);
+pub(crate) struct DeferredDirective(Option<Arc<Directive>>);
 
-impl Deref for Given {
+impl Deref for DeferredDirective {
     type Target = Option<Arc<Directive>>;
 
     fn deref(&self) -> &Self::Target {
@@ -22,13 +22,13 @@ impl Deref for Given {
 }
 
 /// Compares directives by address: equal directives that are written twice differ.
-impl PartialEq for Given {
+impl PartialEq for DeferredDirective {
     fn eq(&self, other: &Self) -> bool {
         self.0.as_ref().map(Arc::as_ptr) == other.0.as_ref().map(Arc::as_ptr)
     }
 }
 
-impl FromArgs for Given {
+impl FromArgs for DeferredDirective {
     const SYNTAX: &'static str = "string";
 
     fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
@@ -36,9 +36,9 @@ impl FromArgs for Given {
     }
 }
 
-/// Words of a directive that names a file.
+/// A directive with the name of a file.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(crate) struct File(Given);
+pub(crate) struct File(DeferredDirective);
 
 impl Deref for File {
     type Target = Option<Arc<Directive>>;
@@ -52,7 +52,7 @@ impl FromArgs for File {
     const SYNTAX: &'static str = "file";
 
     fn parse(b: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        Given::parse(b, d).map(Self)
+        DeferredDirective::parse(b, d).map(Self)
     }
 }
 
@@ -91,7 +91,7 @@ impl FromArgs for Protocols {
                 .any(|name| name.eq_ignore_ascii_case(&word.text))
         });
         let Some(word) = obsolete.next() else {
-            // The directive has an argument, so a version is there.
+            // The directive has at least one argument, so there is a version.
             return Ok(Self(versions.unwrap_or_default()));
         };
         let text = format!("protocol \"{}\" is not supported", word.as_str());
@@ -118,13 +118,13 @@ const NAMES: &[(&str, u32)] = &[
 keyword! {
     /// `ssl_verify_client`.
     pub enum VerifyClient {
-        /// Clients are asked for nothing.
+        /// No certificate is requested.
         Off = "off",
-        /// They must have a certificate that is trusted.
+        /// A trusted certificate is required.
         On = "on",
-        /// If they have one, it must be trusted.
+        /// A certificate is optional, but must be trusted.
         Optional = "optional",
-        /// If they have one, it must be sound.
+        /// A certificate is optional and may be untrusted, but must be well-formed.
         OptionalNoCa = "optional_no_ca",
     }
 }
@@ -143,12 +143,12 @@ impl VerifyClient {
 /// `ssl_session_cache`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum CacheKind {
-    /// No sessions are kept.
+    /// No sessions are stored.
     #[default]
     None,
     /// A cache for one server, with this number of sessions.
     Builtin(usize),
-    /// Sessions are kept with those of other servers, in this many bytes.
+    /// A named cache shared by servers, with its size in bytes.
     Shared(Vec<u8>, u64),
 }
 

@@ -1,4 +1,4 @@
-//! `$ssl_*`: what a handshake agreed on, and the client's certificate.
+//! `$ssl_*`: the parameters negotiated by a handshake, and the client's certificate.
 //!
 //! Absent: a value for `$ssl_session_id`, `$ssl_sigalg`, `$ssl_client_sigalg` and `$ssl_ech_*`, which rustls does not
 //! expose; they are never found.
@@ -15,7 +15,7 @@ use tls::{Certificate, Verified, names};
 
 type Out = Vec<u8>;
 
-/// Appends what a connection says; not found without TLS, and where it says nothing.
+/// Appends a value of a TLS connection; returns false without TLS or if the value is empty.
 fn tls(x: &Exchange, out: &mut Out, say: impl FnOnce(&Tls, &mut Out)) -> bool {
     let Some(tls) = x.tls.as_ref().map(Rc::clone) else {
         return false;
@@ -25,7 +25,7 @@ fn tls(x: &Exchange, out: &mut Out, say: impl FnOnce(&Tls, &mut Out)) -> bool {
     out.len() > before
 }
 
-/// Appends what the client's certificate says.
+/// Appends a value of the client's certificate.
 fn certificate(x: &Exchange, out: &mut Out, say: impl FnOnce(&Certificate<'_>) -> Vec<u8>) -> bool {
     tls(x, out, |tls, out| {
         let first = tls.info.certificates.first();
@@ -48,7 +48,7 @@ fn list(numbers: &[u16], name: fn(u16) -> Option<&'static str>, out: &mut Out) {
     }
 }
 
-/// PEM with a tab before each line but the first, and no line end, so that it can stand in a head.
+/// Converts PEM for a header field: a tab in front of each line but the first, and no final newline.
 fn in_head(pem: &[u8]) -> Vec<u8> {
     let lines = pem.trim_ascii_end().split(|byte| *byte == b'\n');
     lines.collect::<Vec<_>>().join(&b"\n\t"[..])

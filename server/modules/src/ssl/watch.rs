@@ -1,8 +1,8 @@
 //! `ssl_certificate_watch`: reloads certificates, keys and stapled responses when their files change.
 //!
-//! A certificate and its key are one thing: until both are new and belong together, both stay as they are. A response is
-//! one of its own. Absent: files of authorities, lists of revoked certificates and keys for tickets, which a reload takes up;
-//! what variables name is read at each handshake anyway.
+//! A certificate and its key are reloaded together, once both are new and match. An OCSP response is reloaded alone.
+//! Absent: authorities, revocation lists and ticket keys, which a reload updates. Files named by variables are read at
+//! each handshake.
 
 use std::collections::HashSet;
 use std::io;
@@ -30,7 +30,7 @@ struct Response {
     path: [PathBuf; 1],
 }
 
-/// Registers the files of servers that ask for it to be watched.
+/// Registers the files of servers with `ssl_certificate_watch`.
 pub(super) fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     let mut watches: Vec<Arc<dyn Watch>> = Vec::new();
     let mut known = HashSet::new();

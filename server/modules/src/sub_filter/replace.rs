@@ -1,4 +1,4 @@
-//! Replaces strings of a body that comes in pieces; no more is held back than may begin one of them.
+//! Replaces strings in a body that arrives in chunks. Only text that may begin a match is held back.
 //!
 //! A copy of the text in lower case is searched. Its last bytes, too few for the longest string, are compared place by
 //! place.
@@ -11,7 +11,7 @@ use super::search::Search;
 pub(super) struct Pair {
     string: Vec<u8>,
     replacement: Vec<u8>,
-    /// It is not looked for any more.
+    /// Whether the search for the string has ended (`sub_filter_once`).
     done: bool,
 }
 
@@ -39,16 +39,16 @@ pub(super) struct Replace {
     pairs: Vec<Pair>,
     once: bool,
     search: Search,
-    /// Number of pairs that are looked for.
+    /// Number of active pairs.
     live: usize,
-    /// Length of the longest string that was looked for when the last piece was taken.
+    /// Length of the longest active string at the last chunk.
     longest: usize,
-    /// Input that has not been put out; its first `at` bytes have been.
+    /// Buffered input; its first `at` bytes have been put out.
     text: Vec<u8>,
     /// The text in lower case.
     lower: Vec<u8>,
     at: usize,
-    /// There is something to look for in it.
+    /// Whether the text has to be searched further.
     more: bool,
     /// Nothing follows it.
     ends: bool,
@@ -71,12 +71,12 @@ impl Replace {
         }
     }
 
-    /// The next place at or behind `at` where a string begins or may begin.
+    /// Returns the next position from `at` on at which a string begins or may begin.
     fn next_candidate(&mut self, at: usize) -> Option<(usize, Candidate)> {
         if self.live == 0 {
             return None;
         }
-        // Before this place each string fits.
+        // Before this position every string fits into the text.
         let end = (self.lower.len() + 1).saturating_sub(self.longest);
         if at < end
             && let Some((at, n)) = self.search.next(&self.lower, at, end)
@@ -86,7 +86,7 @@ impl Replace {
         (at.max(end)..self.lower.len()).find_map(|at| Some((at, self.compare(at)?)))
     }
 
-    /// Compares each string with the text from `at` on; the first that does not differ counts.
+    /// Compares each string with the text at `at`; returns the first that matches or may match.
     fn compare(&self, at: usize) -> Option<Candidate> {
         let text = &self.lower[at..];
         let mut live = self.pairs.iter().enumerate().filter(|(_, pair)| !pair.done);
@@ -101,7 +101,7 @@ impl Replace {
         })
     }
 
-    /// Takes a piece; the one before must have been used up. Gives it back if nothing in it is replaced or held back.
+    /// Sets the next input; the previous one must be consumed. Returns it if nothing in it is replaced or held back.
     pub(super) fn take(&mut self, chunk: Chunk) -> Option<Chunk> {
         if self.live == 0 && self.text.len() == self.at {
             return Some(chunk);
@@ -125,13 +125,13 @@ impl Replace {
         None
     }
 
-    /// Nothing follows: what was held back is decided.
+    /// Ends the input, so that held bytes are decided.
     pub(super) fn finish(&mut self) {
         self.ends = true;
         self.more = true;
     }
 
-    /// Some of what was taken, strings replaced; `None` when the next piece is needed.
+    /// Returns the next output; `None` if more input is needed.
     pub(super) fn next(&mut self) -> Option<Vec<u8>> {
         if !std::mem::take(&mut self.more) {
             return None;
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// The specification: at each place the first string in the order of the configuration is replaced.
+    /// The specification: at each position the first matching string of the configuration is replaced.
     fn place_by_place(pairs: &[(&str, &str)], once: bool, text: &[u8]) -> Vec<u8> {
         let mut pairs = pairs.to_vec();
         let (mut made, mut at) = (Vec::new(), 0);

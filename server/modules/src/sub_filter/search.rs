@@ -5,7 +5,7 @@
 
 use memchr::memmem::Finder;
 
-/// Strings to look for, in the order in which they count.
+/// Strings to search for, in order of precedence.
 pub(super) enum Search {
     Each(Vec<One>),
     Table(Box<Shifts>),
@@ -15,9 +15,9 @@ pub(super) enum Search {
 pub(super) struct One {
     number: usize,
     finder: Finder<'static>,
-    /// Its first match at or behind `from`.
+    /// Its first match at or after `from`.
     found: Option<usize>,
-    /// Earlier places were passed; `None` if no place has been looked at.
+    /// Search position; `None` before the first search.
     from: Option<usize>,
 }
 
@@ -45,7 +45,7 @@ impl Search {
         Self::Each(strings.map(one).collect())
     }
 
-    /// Forgets the text: the next one has nothing in common with it.
+    /// Resets the state for another text.
     pub(super) fn reset(&mut self) {
         if let Self::Each(all) = self {
             for one in all {
@@ -54,7 +54,7 @@ impl Search {
         }
     }
 
-    /// Stops looking for a string.
+    /// Removes a string from the search.
     pub(super) fn forget(&mut self, number: usize) {
         match self {
             Self::Each(all) => all.retain(|one| one.number != number),
@@ -127,7 +127,7 @@ impl Shifts {
     }
 
     fn next(&self, text: &[u8], at: usize, end: usize) -> Option<(usize, usize)> {
-        // Places of the last byte of the window.
+        // Positions of the last byte of the window.
         let end = (end + self.window - 1).min(text.len());
         let mut last = at + self.window - 1;
         while last < end {

@@ -29,7 +29,7 @@ pub(super) fn version_2(server: [u8; 4], time: u32, pid: u32) -> Uid {
     [server, time.to_be(), start(pid).to_be(), count.to_be()]
 }
 
-/// A number that distinguishes this process from an earlier one with its identifier.
+/// Returns a number that distinguishes this process from an earlier one with an equal process id.
 fn start(pid: u32) -> u32 {
     static RANDOM: OnceLock<u32> = OnceLock::new();
     let random = RANDOM.get_or_init(|| RandomState::new().hash_one(pid) as u32);
@@ -53,7 +53,7 @@ pub(super) fn encode(uid: Uid, mark: Option<u8>) -> Vec<u8> {
     value
 }
 
-/// The value of a cookie that a client has, with another mark.
+/// Returns the client's cookie with another mark.
 pub(super) fn mark_again(cookie: &[u8], mark: Option<u8>) -> Vec<u8> {
     let mut value = cookie[..UID_LEN.min(cookie.len())].to_vec();
     value.extend([mark.unwrap_or(b'='), b'=']);
@@ -66,7 +66,7 @@ pub(super) fn is_marked(cookie: &[u8], mark: u8) -> bool {
 }
 
 /// `uid=0100007F...`.
-pub(super) fn shown(name: &[u8], uid: Uid) -> String {
+pub(super) fn format(name: &[u8], uid: Uid) -> String {
     let [a, b, c, d] = uid;
     let name = String::from_utf8_lossy(name);
     format!("{name}={a:08X}{b:08X}{c:08X}{d:08X}")
@@ -104,7 +104,7 @@ pub(super) fn field(conf: &UseridLoc, value: &[u8], now_s: i64) -> Vec<u8> {
     field
 }
 
-/// A date with two digits of the year, which is all that old browsers understand, as long as they can.
+/// Formats a date with a two-digit year, the only form of old browsers, as long as possible.
 fn cookie_date(unix_s: i64) -> Vec<u8> {
     let date = http_date(unix_s);
     let year = match civil(unix_s).year {
@@ -114,7 +114,7 @@ fn cookie_date(unix_s: i64) -> Vec<u8> {
     [&date[..7], b"-", &date[8..11], b"-", year, &date[16..]].concat()
 }
 
-/// Characters of an identifier in a cookie; what follows is the mark, or what base64 fills up with.
+/// Characters of an identifier in a cookie. The mark or base64 padding follows.
 pub(super) const UID_LEN: usize = 22;
 const LAST_SHORT_YEAR: i64 = 2037;
 /// The counters; the lowest byte is that of the version.

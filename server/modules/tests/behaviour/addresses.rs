@@ -223,7 +223,7 @@ fn clients_are_split_by_the_hash_of_a_text() {
          split_clients \"$arg_a\" $rest { 0.01% rare; }
          server { return 200 \"$part [$rest]\"; }",
     );
-    // Their hashes are 446,775,395, then 2,456,313,694 and 3,369,748,723; that of nothing is 0.
+    // Hashes of the texts: 446,775,395, then 2,456,313,694 and 3,369,748,723. The hash of an empty text is 0.
     assert_eq!(site.get("/?a=ab").body, "one []");
     assert_eq!(site.get("/?a=a").body, "two []");
     assert_eq!(site.get("/?a=192.0.2.1").body, "three []");

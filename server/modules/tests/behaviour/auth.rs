@@ -1,4 +1,4 @@
-//! Names and passwords: `auth_basic`, `auth_basic_user_file`, `auth_delay`, and how they go with `satisfy`.
+//! Names and passwords: `auth_basic`, `auth_basic_user_file`, `auth_delay`, and their combination with `satisfy`.
 
 use std::cell::{Cell, RefCell};
 
@@ -137,7 +137,7 @@ fn realm_and_user_file_may_be_made_of_variables() {
         get(&mut site, "/u?file=/elsewhere", "other", "x").status,
         200
     );
-    // A file that is not there forbids; one that cannot be read is a fault.
+    // A missing file forbids access; an unreadable one is a server error.
     assert_eq!(get(&mut site, "/u?file=nx", "plain", "secret").status, 403);
     assert_eq!(get(&mut site, "/u?file=dir", "plain", "secret").status, 500);
     assert_eq!(
@@ -145,7 +145,7 @@ fn realm_and_user_file_may_be_made_of_variables() {
         500
     );
     assert_eq!(get(&mut site, "/u", "plain", "secret").status, 500);
-    // It is not looked for without a name.
+    // Without a name the file is not read.
     assert_eq!(site.get("/u?file=nx").status, 401);
 }
 
@@ -266,7 +266,7 @@ fn auth_delay_holds_back_every_refusal_alike() {
             ("log-in", "Basic realm=\"closed site\"")
         );
         assert_eq!(waited(page), (401, 2000));
-        // A wake before the time changes nothing.
+        // An early wake-up has no effect.
         site.wake_early();
     }
     let mut site = self::site("auth_delay 2s;");
@@ -282,13 +282,13 @@ fn auth_delay_holds_back_every_refusal_alike() {
 }
 
 thread_local! {
-    /// Work that was given away and is not done, and how much was given.
+    /// Offloaded work in progress, and the number of all offloaded works.
     static WAITING: RefCell<Vec<Work>> = const { RefCell::new(Vec::new()) };
     static GIVEN: Cell<u32> = const { Cell::new(0) };
     static LOOKS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Takes work, which is done at the third look.
+/// Accepts work, which is complete at the third poll.
 fn take(work: Work) -> Result<(), Full> {
     WAITING.with_borrow_mut(|waiting| waiting.push(work));
     GIVEN.set(GIVEN.get() + 1);
@@ -303,7 +303,7 @@ fn look() {
     }
 }
 
-/// How many comparisons were given away meanwhile.
+/// Returns the number of comparisons offloaded by a function.
 fn given(meanwhile: impl FnOnce()) -> u32 {
     let before = GIVEN.get();
     meanwhile();

@@ -24,7 +24,7 @@ use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, phases, reply};
 use server_upstream::connector::NoServers;
 
-/// Answers with 200 when the body is there.
+/// Responds with 200 once the body is complete.
 const READER: Module = Module {
     name: "reader",
     handlers: &[Handler::Content(read)],
@@ -168,7 +168,7 @@ impl Reading {
         bytes
     }
 
-    /// Files with a name.
+    /// Returns the number of files with a name.
     fn named(&self) -> usize {
         files(&self.dir)
     }
@@ -218,7 +218,7 @@ fn a_body_above_the_buffer_is_in_a_file_without_a_name() {
     assert_eq!(levels, 1, "a directory for the last digit");
 }
 
-/// As in nginx, a body that is announced and a little longer than the buffer is worth no file.
+/// As in nginx, a body slightly longer than the buffer is not written to a file.
 #[test]
 fn an_announced_body_may_be_a_quarter_longer_than_the_buffer() {
     for (length, in_memory) in [(9, true), (10, false)] {

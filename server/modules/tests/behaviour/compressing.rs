@@ -10,7 +10,7 @@ use crate::site::{Answer, Site};
 
 const ALL: &str = "gzip on; brotli on; zstd on; types { text/html html; text/css css; }";
 
-/// Something that can be made smaller.
+/// Returns compressible text.
 pub(crate) fn text(len: usize) -> String {
     let lines = (0..).map(|n| format!("<p>line {} of a page</p>\n", n * 7919 % 10_007));
     let mut text = String::new();
@@ -358,7 +358,7 @@ fn what_the_source_flushes_can_be_read_at_once() {
     }
 }
 
-/// However much is in a body and however little comes out of it, others are not kept waiting.
+/// A large body with little output does not block other connections.
 #[test]
 fn compressing_pauses_and_goes_on() {
     const LEN: usize = 3 << 20;
@@ -368,7 +368,7 @@ fn compressing_pauses_and_goes_on() {
         let request =
             format!("GET /a.html HTTP/1.1\r\nHost: localhost\r\nAccept-Encoding: {coding}\r\n\r\n");
         let (mut x, _) = site.begin_with(&request);
-        // As it is read of a file.
+        // As if read from a file.
         x.body.chunks.clear();
         let piece = || Chunk::Owned(vec![b'x'; BODY_BUDGET_BYTES as usize]);
         feed(

@@ -1,4 +1,4 @@
-//! Files in memory, as the core sees files.
+//! Files in memory, behind the interface of the core.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,7 +18,7 @@ pub(crate) struct Disk(
 
 pub(crate) enum Node {
     Dir,
-    /// Text, and the descriptor that it is to be read from, if any.
+    /// Content, and its descriptor, if it is read from one.
     File(Rc<[u8]>, Option<FileHandle>),
 }
 

@@ -5,7 +5,7 @@ use crate::site::Site;
 
 const PASS: &str = "fastcgi_pass 127.0.0.1:9000;";
 
-/// The parameters that an application gets of a request, with this in the location that passes it on.
+/// Returns a request as an application receives it, with these directives in its location.
 fn sent(directives: &str, request: &str) -> Sent {
     sent_by(&format!("location / {{ {directives} }}"), request)
 }
@@ -23,7 +23,7 @@ fn get(fields: &str) -> String {
     format!("GET /a?b HTTP/1.1\r\nHost: localhost:81\r\n{fields}\r\n")
 }
 
-/// Parameters of FastCGI with these directives for a `GET` with these fields.
+/// Returns the FastCGI parameters of a `GET` with these fields and directives.
 fn params(directives: &str, fields: &str) -> String {
     sent(&format!("{PASS} {directives}"), &get(fields)).params()
 }

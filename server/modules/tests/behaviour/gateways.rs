@@ -207,7 +207,7 @@ fn a_text_that_is_caught_makes_a_response_invalid() {
     let answer = site.send(GET);
     assert_eq!((answer.status, &*answer.body), (200, "other"));
     assert_eq!(site.servers.sent().len(), 2);
-    // Behind the head it is too late, as with nginx.
+    // After the head it is too late, as in nginx.
     site.servers.answer("200\n\nbody\n!oops");
     assert_eq!(site.send(GET).body, "body");
     // Also beyond the logged part.

@@ -76,7 +76,7 @@ fn older_databases_have_all_of_it() {
     let org = legacy(5, &[("10.0.0.0", 8, b"Caf\xe9\0".to_vec())]);
     let data: [(&str, &[u8]); 3] = [("/c", &country), ("/t", &cities), ("/o", &org)];
     let mut plain = site("geoip_country /c; geoip_city /t; geoip_org /o;", &data);
-    // Texts are ISO 8859-1, of which the test sees a sign of replacement.
+    // Texts are ISO 8859-1, which the test reads as replacement characters.
     assert_eq!(
         about(&mut plain, "10.0.0.1"),
         "RU|RUS|Russian Federation|Caf\u{fffd}|NA|US|USA|United States|CA|California|San Jos\u{fffd}|95101|\

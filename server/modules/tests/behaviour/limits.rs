@@ -100,7 +100,7 @@ fn of_several_limits_all_must_agree_and_the_longest_delay_counts() {
     assert_eq!(site.get("/f?a=1&b=1").waited_ms, 0);
     assert_eq!(site.get("/f?a=1&b=2").waited_ms, 1000);
     assert_eq!(site.get("/f?a=2&b=1").waited_ms, 500);
-    // Refused by the second limit, so that the first one does not count it.
+    // Refused by the second limit, so the first one does not count it.
     assert_eq!(site.get("/f?a=3&b=1").status, 503);
     assert_eq!(site.get("/f?a=3").waited_ms, 0);
     assert_eq!(site.get("/f?a=1").waited_ms, 2000);

@@ -1,4 +1,4 @@
-//! Directories: listings, and files taken at random.
+//! Directories: listings, and random files.
 
 use crate::site::Site;
 

@@ -1,5 +1,4 @@
-//! Details of nginx's documentation and sources that no test of a whole server shows at a glance: one site in memory
-//! for each question.
+//! Tests details of nginx's behaviour with a site in memory, without sockets.
 
 mod addresses;
 mod auth;
@@ -11,7 +10,6 @@ mod disk;
 mod errors;
 mod experiments;
 mod fields;
-mod films;
 mod frozen;
 mod gateway_params;
 mod gateway_settings;
@@ -26,6 +24,7 @@ mod links;
 mod listing;
 mod mapping;
 mod memcached;
+mod mp4;
 mod packaged;
 mod precompressed;
 mod proxy_fields;

@@ -14,7 +14,7 @@ fn site(directives: &str) -> Site {
     Site::server(&format!("location / {{ {PASS} {directives} }}"))
 }
 
-/// The one request that the server got.
+/// Returns the only request of the server.
 fn one(site: &Site) -> Sent {
     let mut all = site.servers.sent();
     assert_eq!(all.len(), 1, "one request");
@@ -219,7 +219,7 @@ fn settings_are_those_that_are_written() {
     );
     assert_eq!(route.protocol, &MEMCACHED);
     assert_eq!(route.head_bytes, 65_536);
-    // Larger than all buffers would be, which there are none of.
+    // Larger than all buffers of other modules; memcached has none.
     let set = "memcached_connect_timeout 1s; memcached_send_timeout 2s; memcached_read_timeout 3s; \
                memcached_buffer_size 1m; memcached_socket_keepalive on; memcached_bind 127.0.0.9; \
                memcached_bind_dynamic on;";

@@ -6,7 +6,7 @@ use crate::site::Site;
 const POST: &str = "POST /app/a%20b?c=d HTTP/1.1\r\nHost: localhost:81\r\nContent-Type: text/x\r\n\
                     Content-Length: 2\r\n\r\nhi";
 
-/// The parameters that an application gets of a request, but for the client's fields.
+/// Returns the parameters of a request for an application, without the client's fields.
 fn told(location: &str, request: &str) -> Vec<String> {
     let mut site = Site::server(&format!("location /app/ {{ {location} }}"));
     site.send(request);
@@ -18,7 +18,7 @@ fn told(location: &str, request: &str) -> Vec<String> {
     lines
 }
 
-/// The parameters that all of the files pass.
+/// Parameters in all of the files.
 const COMMON: [&str; 11] = [
     "CONTENT_TYPE=text/x",
     "DOCUMENT_ROOT=/www",

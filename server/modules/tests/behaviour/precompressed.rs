@@ -1,4 +1,4 @@
-//! Files that are sent in another form: compressed before, taken out of gzip, from the middle (`flv`).
+//! Files sent in another form: precompressed, decompressed, from an offset on (`flv`).
 
 use std::io::Write;
 

@@ -2,7 +2,8 @@
 
 use crate::site::{Answer, Site};
 
-/// The client's view of a response, its status line and fields each in a line, with this in the location `/app/`.
+/// Returns a response as the client receives it, status line and fields each on a line, with `directives` in the
+/// location `/app/`.
 fn got(directives: &str, response: &str) -> Answer {
     got_from(
         "proxy_pass http://127.0.0.1:8081/base/;",

@@ -5,7 +5,7 @@ use crate::site::Site;
 
 const PASS: &str = "proxy_pass http://127.0.0.1:8081;";
 
-/// The request that the server gets, with this in the location that passes it on.
+/// Returns the request that the server receives, with these directives in its location.
 fn sent(directives: &str, request: &str) -> Sent {
     sent_by(&format!("location / {{ {PASS} {directives} }}"), request)
 }

@@ -1,8 +1,8 @@
-//! Responses that leave ahead of the response proper: pushes and early hints.
+//! Responses sent before the final one: pushes and early hints.
 
 use crate::site::Site;
 
-/// The pushes of a `GET`.
+/// Returns the pushes of a `GET`.
 fn pushes(site: &mut Site, target: &str) -> Vec<String> {
     pushes_of(
         site,
@@ -22,7 +22,7 @@ fn pushes_of(site: &mut Site, request: &str) -> Vec<String> {
         .collect()
 }
 
-/// The hints for a request, a line each.
+/// Returns the hints for a request, one per line.
 fn hints(site: &mut Site, request: &str) -> String {
     let (x, _) = site.begin_with(request);
     let hints = x

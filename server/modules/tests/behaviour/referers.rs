@@ -1,4 +1,4 @@
-//! `valid_referers`: which pages may have led to a request.
+//! `valid_referers`: valid and invalid referers.
 
 use crate::site::Site;
 

@@ -20,17 +20,17 @@ pub(crate) struct Servers(Rc<RefCell<Script>>);
 
 #[derive(Default)]
 struct Script {
-    /// Responses as HTTP/1 has them, the next one first; without any it is an empty 200.
+    /// Responses in HTTP/1 format, the next one first; by default an empty 200.
     answers: VecDeque<String>,
     /// Failures of the next attempts, before any response.
     failures: VecDeque<Failure>,
     sent: Vec<Sent>,
 }
 
-/// A request that a server got.
+/// A request that a server received.
 #[derive(Clone)]
 pub(crate) struct Sent {
-    /// How it was to be sent.
+    /// Its route.
     pub(crate) route: Route,
     pub(crate) request: RequestSpec,
     call: Rc<UpstreamCall>,
@@ -48,7 +48,7 @@ impl Sent {
         lines
     }
 
-    /// The parameters that an application gets, a line each.
+    /// Returns the parameters of an application, one per line.
     pub(crate) fn params(&self) -> String {
         let text = |span| String::from_utf8_lossy(self.request.fields.bytes(span)).into_owned();
         let fields = self.request.fields.fields.iter();

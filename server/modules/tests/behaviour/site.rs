@@ -29,7 +29,7 @@ const MAIN_FILE: &str = "/etc/nginx/nginx.conf";
 /// The file that a configuration may include, relative to the main file.
 const INCLUDED_FILE: &str = "/etc/nginx/nets.conf";
 const INCLUDED: &str = "127.0.0.0/8 included;\n";
-/// When files were changed last, and when requests are made: seconds since 1970.
+/// Modification time of files, and time of requests, seconds since 1970.
 pub(crate) const MODIFIED_S: i64 = 784_111_777;
 pub(crate) const NOW_S: u64 = 784_111_877;
 /// Time of requests by the monotonic clock.
@@ -44,7 +44,7 @@ pub(crate) struct Site {
     peer: Peer,
     /// The TLS connection that requests come over.
     tls: Option<Rc<Tls>>,
-    /// The port they come to, by its index.
+    /// Index of the port that requests arrive at.
     port: usize,
     wakes_early: bool,
     may_push: bool,
@@ -71,7 +71,7 @@ pub(crate) struct Answer {
     /// Whether the connection is kept, and the time limit that the client sees.
     pub(crate) keep_alive: bool,
     pub(crate) keep_alive_hint_s: Option<u64>,
-    /// How long the request was held back.
+    /// Waiting time of the request, milliseconds.
     pub(crate) waited_ms: u64,
 }
 
@@ -181,7 +181,7 @@ impl Site {
         self
     }
 
-    /// From here on requests come from this address with a port, or from a UNIX-domain socket.
+    /// Sets the peer of further requests: an address with a port, or a UNIX-domain socket.
     pub(crate) fn come_from(&mut self, peer: &str) -> &mut Self {
         self.peer = match peer {
             "unix:" => Peer::Unix,
@@ -190,7 +190,7 @@ impl Site {
         self
     }
 
-    /// From here on requests that wait are woken once before their time.
+    /// Wakes further waiting requests once before their time.
     pub(crate) fn wake_early(&mut self) -> &mut Self {
         self.wakes_early = true;
         self
@@ -203,19 +203,19 @@ impl Site {
         self
     }
 
-    /// From here on fields of requests may have any names.
+    /// Permits any field names in further requests.
     pub(crate) fn allow_names(&mut self) -> &mut Self {
         self.any_names = true;
         self
     }
 
-    /// From here on requests come from a client that takes pushes.
+    /// From now on the client accepts pushes.
     pub(crate) fn allow_push(&mut self) -> &mut Self {
         self.may_push = true;
         self
     }
 
-    /// From here on requests come over a TLS connection to a port, by its index, on which this was agreed on.
+    /// From now on requests use a TLS connection with these parameters, to the port with this index.
     pub(crate) fn come_over(&mut self, port: usize, info: tls::Info) -> &mut Self {
         let http = &self.generation.http;
         let chosen = handshake(http, port, None, info.server_name.as_deref());
@@ -251,7 +251,7 @@ impl Site {
         ))
     }
 
-    /// Any request, as text.
+    /// Sends a request given as text.
     pub(crate) fn send(&mut self, request: &str) -> Answer {
         let (mut x, waited_ms) = self.run(request);
         let mut clock = Clock::new(START_MS + waited_ms, NOW_S * 1000);
@@ -260,7 +260,7 @@ impl Site {
         answer
     }
 
-    /// Any request that has its response head, and how long it waited for that.
+    /// Begins a request up to its response head; also returns its waiting time, milliseconds.
     pub(crate) fn begin_with(&mut self, request: &str) -> (Exchange, u64) {
         self.run(request)
     }
@@ -271,7 +271,7 @@ impl Site {
         self.run(&request).0
     }
 
-    /// The next piece of the body of an exchange that was begun, or a mark.
+    /// Pulls the next chunk or mark of the body of an exchange.
     pub(crate) fn pull(&mut self, x: &mut Exchange) -> Pulled {
         self.pull_within(x, &Cell::new(u64::MAX))
     }
@@ -354,7 +354,7 @@ impl Site {
                 }
                 State::Waiting(_) if std::mem::take(&mut wakes_early) => {}
                 State::Waiting(wait) if wait.until_ms == u64::MAX => {
-                    // It is resumed by nothing but its waker.
+                    // Only its waker resumes it.
                     while queues.wakers.is_empty() {
                         assert!(clock.mono_ms < START_MS + WAKE_MS_MAX, "nobody wakes it");
                         clock.set(clock.mono_ms + 1, NOW_S * 1000);
@@ -378,7 +378,7 @@ impl Site {
         all.iter().map(|task| task.run(now_s, log)).collect()
     }
 
-    /// The lines of the error log meanwhile, from `info` on; once for a site.
+    /// Returns the lines of the error log during a function, from `info` on; once per site.
     pub(crate) fn logged(&mut self, meanwhile: impl FnOnce(&mut Self)) -> String {
         let name = format!(
             "firstbyte-log-{}-{:p}",

@@ -373,7 +373,7 @@ fn limits_count_a_client_s_request_once_with_its_subrequests() {
     );
     let first = site.get("/page.html");
     assert_eq!((first.body.as_str(), first.waited_ms), ("1A2B3", 0));
-    // As in nginx: the first subrequest was counted, the second one is let pass.
+    // As in nginx: the first subrequest was counted, the second one is admitted.
     let second = site.get("/page.html");
     assert_eq!(second.body, "1A2B3");
     assert_eq!(second.waited_ms, 1000);

@@ -1,5 +1,4 @@
-//! Subrequests as such, text added around bodies (`add_before_body`), and requests that decide on access
-//! (`auth_request`).
+//! Subrequests, text added around bodies (`add_before_body`), and subrequests that decide on access (`auth_request`).
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -8,7 +7,7 @@ use server_http::exchange::{BodyRead, BodySource, Ctx, Pulled, Wait};
 
 use crate::site::Site;
 
-/// Locations that answer with a word, and two that hold requests back for half a second.
+/// Locations that respond with a word, and two that delay requests by half a second.
 const WORDS: &str = "
     types { text/html html; }
     location = /before { return 200 before-; }
@@ -43,7 +42,7 @@ fn site(inner: &str) -> Site {
     site
 }
 
-/// The body of a `GET` up to its first wait, and until when that lasts.
+/// Returns the body of a `GET` up to its first wait, and the time of its end.
 fn until_wait(site: &mut Site, target: &str) -> (String, Option<u64>) {
     let mut x = site.begin(target);
     let mut ready = Vec::new();
@@ -212,7 +211,7 @@ fn what_is_ready_leaves_before_a_subrequest_that_waits() {
     assert!(first.waited_ms > 0);
 }
 
-/// A body that is made while it is pulled.
+/// A body that is generated while it is pulled.
 struct Made(Vec<BodyRead>);
 
 impl BodySource for Made {

@@ -1,10 +1,10 @@
-//! A reader of films that looks at every sample by its tables, as a player does.
+//! Reads every sample of a movie by its tables, as a player does.
 
 use std::collections::BTreeMap;
 
 use super::super::super::boxes::{Children, MVHD};
 
-/// A sample as a player finds it: when it begins, whether others are needed, what is added to its time, its bytes.
+/// A sample: its start time, whether it is a key frame, its composition offset and its bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Seen {
     pub(crate) time: u64,
@@ -70,7 +70,7 @@ pub(crate) fn play(file: &[u8], trak: &[u8]) -> Vec<Seen> {
         for _ in 0..run.expect("every chunk has a run")[1] {
             let n = seen.len();
             if n == sizes.len() {
-                // The last chunk may have fewer samples than its run says.
+                // The last chunk may have fewer samples than `stsc` specifies for its run.
                 break;
             }
             seen.push(Seen {
@@ -110,7 +110,7 @@ pub(crate) fn watch(file: &[u8]) -> (Vec<Vec<Seen>>, u64) {
     (tracks, lasts)
 }
 
-/// The samples of a track that are to remain: from the one that plays at the start to the one that plays at the end.
+/// The expected samples of a cut: from the sample at the start to the sample at the end.
 pub(crate) fn wanted(all: &[Seen], scale: u32, start_ms: u64, length_ms: u64) -> Vec<Seen> {
     let units = |ms: u64| ms * u64::from(scale) / 1000;
     let under_way = |time: u64| {

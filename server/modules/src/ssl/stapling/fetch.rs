@@ -1,7 +1,7 @@
 //! The background fetch of one certificate's status from its OCSP responder.
 //!
-//! A response that is good is shown at once and asked for anew before it ends; after anything else the next try is in five
-//! minutes, and what was known is shown for as long as it holds.
+//! A good response is stapled at once and renewed before it expires. After a failure the next try is in five minutes;
+//! the previous response is stapled until it expires.
 //!
 //! Source: nginx documentation, `ssl_stapling`; nginx's behaviour.
 
@@ -14,22 +14,22 @@ use tls::{Authorities, Chain, Staple};
 
 use super::memory::{Memory, StoredResponse};
 
-/// The status of one certificate, fetched again and again.
+/// The periodic fetch of one certificate's status.
 pub(super) struct StatusFetch {
     pub(super) endpoint: Endpoint,
     pub(super) request: FetchRequest,
     pub(super) question: Question,
-    /// The certificates that are shown.
+    /// The certificate chain of the server.
     pub(super) chain: Chain,
-    /// Whom responses must come from, where they are verified.
+    /// Authorities that must have signed responses, if these are verified.
     pub(super) trusted: Option<Authorities>,
-    /// Where a response is put to be shown.
+    /// Receives the response that handshakes send.
     pub(super) staple: Arc<Staple>,
     pub(super) memory: Arc<Memory>,
 }
 
 impl StatusFetch {
-    /// Shows what an earlier configuration fetched, if there is something.
+    /// Staples the response that an earlier configuration fetched, if there is one.
     pub(super) fn remembering(self) -> Self {
         if let Some(known) = self.memory.last() {
             self.staple.put(&known.response, known.until_s);
@@ -53,7 +53,7 @@ impl BackgroundFetch for StatusFetch {
             .map_or(0, |known| ms_until(known.refresh_s, now_s))
     }
 
-    /// Shows a response if it is good.
+    /// Staples a response if it is good.
     fn accept(&self, response: &[u8], now_s: i64) -> Result<(), String> {
         let trust = match &self.trusted {
             Some(authorities) => Trust::Below(authorities),
@@ -68,7 +68,7 @@ impl BackgroundFetch for StatusFetch {
             ));
         }
         self.staple.put(response, answer.until_s);
-        self.memory.keep(StoredResponse {
+        self.memory.store(StoredResponse {
             response: response.to_vec(),
             until_s: answer.until_s,
             refresh_s: refresh_s(answer.until_s, now_s),
@@ -84,7 +84,8 @@ impl BackgroundFetch for StatusFetch {
     }
 }
 
-/// When a response is asked for anew: before it ends, in an hour at the latest, and in five minutes at the earliest.
+/// Returns the time of the next request: before the response expires, in an hour at the latest, in five minutes at the
+/// earliest.
 fn refresh_s(until_s: Option<i64>, now_s: i64) -> i64 {
     let before_end = until_s.map_or(i64::MAX, |until_s| until_s.saturating_sub(AHEAD_S));
     let latest = now_s.saturating_add(LATEST_S);
@@ -101,7 +102,7 @@ pub(super) fn request(host: String, path: &str, question: &[u8]) -> FetchRequest
     }
 }
 
-/// The question in base64 behind the path (RFC 6960 appendix A.1).
+/// Appends the request in base64 to the path (RFC 6960 appendix A.1).
 fn target(path: &str, question: &[u8]) -> String {
     let slash = if path.ends_with('/') { "" } else { "/" };
     let digits = Base64::encode_string(question).replace('+', "%2B");
@@ -117,11 +118,11 @@ fn ms_until(then_s: i64, now_s: i64) -> u64 {
 
 /// Maximum size of a response, its head included, bytes; as in nginx.
 const RESPONSE_BYTES_MAX: usize = 16 << 10;
-/// The shortest time between two tries, seconds; as the others in nginx.
+/// Minimum time between two tries, seconds; as in nginx.
 const SOONEST_S: i64 = 300;
 /// Time before its end at which a response is renewed, seconds.
 const AHEAD_S: i64 = 300;
-/// The longest time between two tries.
+/// Maximum time between two tries, seconds.
 const LATEST_S: i64 = 3600;
 
 #[cfg(test)]

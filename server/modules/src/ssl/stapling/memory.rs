@@ -1,11 +1,11 @@
-//! Fetched responses of certificates, kept as long as a configuration shows a certificate with the same trust.
+//! Stores fetched OCSP responses as long as a configuration has a certificate with the same trust.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use super::Key;
 
-/// The place of one certificate's response.
+/// Stores the response of one certificate.
 #[derive(Debug)]
 pub(super) struct Memory {
     last: Mutex<Option<StoredResponse>>,
@@ -16,14 +16,14 @@ pub(super) struct Memory {
 pub(super) struct StoredResponse {
     /// The response, DER.
     pub(super) response: Vec<u8>,
-    /// Until when it holds, seconds since 1970, where it says that.
+    /// Expiry, seconds since 1970, if the response has one.
     pub(super) until_s: Option<i64>,
-    /// When a newer one is asked for.
+    /// Time of the next request, seconds since 1970.
     pub(super) refresh_s: i64,
 }
 
 impl Memory {
-    /// The place in use, else a new one.
+    /// Returns the entry in use, or a new one.
     pub(super) fn of(key: Key) -> Arc<Self> {
         let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
         let all = all.get_or_insert_default();
@@ -31,7 +31,7 @@ impl Memory {
             return memory;
         }
         if all.places.len() >= all.most {
-            // As many again may come before the next look, so that the looks cost little for each.
+            // The number may double before the next cleaning, so its cost per entry is constant.
             all.places.retain(|_, known| known.strong_count() > 0);
             all.most = (2 * all.places.len()).max(PLACES_MIN);
         }
@@ -48,7 +48,7 @@ impl Memory {
     }
 
     /// Keeps a newer response.
-    pub(super) fn keep(&self, known: StoredResponse) {
+    pub(super) fn store(&self, known: StoredResponse) {
         *self.lock() = Some(known);
     }
 
@@ -57,7 +57,7 @@ impl Memory {
     }
 }
 
-/// Those that a configuration refers to, and some that none does any more.
+/// Entries of current configurations, and some unused ones.
 #[derive(Default)]
 struct All {
     places: HashMap<Key, Weak<Memory>>,
@@ -67,7 +67,7 @@ struct All {
 
 static ALL: Mutex<Option<All>> = Mutex::new(None);
 
-/// So few are not worth a look.
+/// Fewer entries are not cleaned.
 const PLACES_MIN: usize = 64;
 
 #[cfg(test)]
@@ -84,7 +84,7 @@ mod tests {
         };
         let first = Memory::of(key);
         assert_eq!(first.last(), None);
-        first.keep(known.clone());
+        first.store(known.clone());
         let second = Memory::of(key);
         drop(first);
         assert_eq!(second.last(), Some(known));

@@ -1,4 +1,4 @@
-//! Where a responder is: a URL of HTTP.
+//! Parses the HTTP URL of a responder.
 //!
 //! Source: nginx documentation, `ssl_stapling_responder`; RFC 3986.
 
@@ -6,23 +6,23 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use server_base::address::{Lookup, parse_endpoint};
 
-/// A place of the web, taken apart.
+/// The parts of a URL.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Url {
-    /// The host as it is written, without the port.
+    /// The host as written, without the port.
     pub(super) host: String,
     pub(super) port: u16,
-    /// Its addresses; none where name servers are to be asked.
+    /// Its addresses; empty if the name is resolved later.
     pub(super) addresses: Vec<SocketAddr>,
     /// The text after the host.
     pub(super) path: String,
 }
 
 impl Url {
-    /// Reads a URL. A host with a name is looked up now, or only later.
+    /// Parses a URL. A host name is resolved now, unless `resolved_later` is set.
     ///
     /// # Errors
-    /// nginx's text for such a URL.
+    /// nginx's error text.
     pub(super) fn parse(
         url: &str,
         resolved_later: bool,
@@ -33,7 +33,7 @@ impl Url {
             true => &url[SCHEME.len()..],
             false => return Err("invalid URL prefix"),
         };
-        // It goes into a request line as it is.
+        // The rest becomes part of a request line unchanged.
         if !rest.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err("invalid URL");
         }
@@ -46,7 +46,7 @@ impl Url {
         let mut addresses = parse_endpoint(endpoint, HTTP_PORT, &mut |host| {
             is_name = true;
             match resolved_later {
-                // The port is what matters of it.
+                // Only the port is used.
                 true => Some(vec![IpAddr::V4(Ipv4Addr::UNSPECIFIED)]),
                 false => lookup(host),
             }

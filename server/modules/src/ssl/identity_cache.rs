@@ -1,8 +1,8 @@
-//! Certificates with their keys that this process has verified and still uses.
+//! A cache of verified certificates with their keys, kept from one load of the configuration to the next.
 //!
-//! They are identified by a digest of the bytes they were made of, so nothing old can be taken for something new, whatever the file
-//! is called and however it came about. A reload takes those over whose bytes are the same, and makes the others. Who only
-//! checks (the supervisor) keeps none: for it a digest says enough. A load that succeeds forgets what it did not ask for.
+//! The key is a digest of the bytes, so a changed file is never taken for the old one. A reload reuses identities with
+//! equal bytes and builds the others. A process that only checks (the supervisor) stores digests without identities. A
+//! successful load drops the identities that it did not use.
 
 use std::collections::HashMap;
 use std::hash::{Hash, Hasher};
@@ -19,20 +19,20 @@ pub(super) type Digest = [u8; 32];
 pub(super) enum SoundIdentity {
     /// It is there.
     Made(Identity),
-    /// It is sound, and was not needed.
+    /// Verified, but dropped since it was not needed.
     Sound,
 }
 
-/// An identity in a table. To remember one keeps none in memory.
+/// An identity in the cache, which does not keep it in memory.
 #[derive(Clone)]
-enum Remembered {
+enum CachedIdentity {
     /// It was made.
     Made(WeakIdentity),
-    /// It was found sound.
+    /// Verified and dropped.
     Sound,
 }
 
-impl Remembered {
+impl CachedIdentity {
     fn new(identity: &SoundIdentity) -> Self {
         match identity {
             SoundIdentity::Made(identity) => Self::Made(identity.downgrade()),
@@ -40,8 +40,8 @@ impl Remembered {
         }
     }
 
-    /// The identity; one that has been freed is returned only if it is not `needed`.
-    fn found(&self, needed: bool) -> Option<SoundIdentity> {
+    /// Returns the identity. A freed one is returned, as [`SoundIdentity::Sound`], only if it is not `needed`.
+    fn get(&self, needed: bool) -> Option<SoundIdentity> {
         let identity = match self {
             Self::Made(identity) => identity.upgrade(),
             Self::Sound => None,
@@ -53,11 +53,12 @@ impl Remembered {
     }
 }
 
-/// A certificate and its key as they were read. No other files are at the same place as long as it is there.
+/// A certificate and its key as read from files, compared by address. The `Arc`s keep these addresses from being
+/// reused.
 #[derive(Clone)]
-pub(super) struct Texts([Arc<Vec<u8>>; 2]);
+pub(super) struct FilePair([Arc<Vec<u8>>; 2]);
 
-impl Texts {
+impl FilePair {
     pub(super) fn new(certificate: &Arc<Vec<u8>>, key: &Arc<Vec<u8>>) -> Self {
         Self([Arc::clone(certificate), Arc::clone(key)])
     }
@@ -67,15 +68,15 @@ impl Texts {
     }
 }
 
-impl PartialEq for Texts {
+impl PartialEq for FilePair {
     fn eq(&self, other: &Self) -> bool {
         self.place() == other.place()
     }
 }
 
-impl Eq for Texts {}
+impl Eq for FilePair {}
 
-impl Hash for Texts {
+impl Hash for FilePair {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.place().hash(state);
     }
@@ -83,123 +84,128 @@ impl Hash for Texts {
 
 /// The identities of a load.
 #[derive(Default)]
-pub(super) struct Table {
-    /// Those that nothing else than files is part of, in the order in which they were asked for.
-    by_texts: Vec<OfTexts>,
-    /// Those that were not found by their files.
-    by_digest: HashMap<Digest, Remembered>,
-    /// The number of the one of the last load that is expected next: a load asks as the last one did.
+pub(super) struct IdentityCache {
+    /// Identities made of two files alone, in the order of their first use.
+    by_files: Vec<FileIdentity>,
+    /// Identities that were not found by their files.
+    by_digest: HashMap<Digest, CachedIdentity>,
+    /// Index into `by_files` of the last load: the expected next lookup, since loads use identities in an equal order.
     next: usize,
-    /// How often those of `by_texts` have been searched through, by their files or by digest.
+    /// Number of linear searches in `by_files`, by files or by digest.
     searches: usize,
-    /// The numbers of those of `by_texts`, made when many searches come.
-    numbers: HashMap<Texts, usize>,
-    /// `by_digest` has those of `by_texts`, too.
+    /// The numbers of those of `by_files`, made when many searches come.
+    numbers: HashMap<FilePair, usize>,
+    /// `by_digest` has those of `by_files`, too.
     is_complete: bool,
 }
 
-/// An identity that nothing else than two files is part of.
+/// An identity made of two files alone, without passwords and OCSP response.
 #[derive(Clone)]
-struct OfTexts {
-    texts: Texts,
+struct FileIdentity {
+    texts: FilePair,
     digest: Digest,
-    remembered: Remembered,
+    cached: CachedIdentity,
 }
 
-impl Table {
-    /// An empty one with room for as many identities as the last load had.
+impl IdentityCache {
+    /// Returns an empty cache with room for as many identities as the last load had.
     pub(super) fn with_room() -> Self {
         Self {
-            by_texts: Vec::with_capacity(count()),
+            by_files: Vec::with_capacity(count()),
             ..Self::default()
         }
     }
 
-    /// The identity of files that the last load had, too, where nothing else is part of it: they are not read through again.
-    pub(super) fn take_over(&mut self, texts: &Texts) -> Option<SoundIdentity> {
+    /// Returns the identity of two files that the last load used as well, without reading them again.
+    pub(super) fn take_over(&mut self, texts: &FilePair) -> Option<SoundIdentity> {
         let (kept, found) = {
             let mut last = last();
             let last = last.as_mut()?;
             let number = last.number(self.next, texts)?;
             self.next = number + 1;
-            let kept = &last.by_texts[number];
-            (kept.clone(), kept.remembered.found(true)?)
+            let kept = &last.by_files[number];
+            (kept.clone(), kept.cached.get(true)?)
         };
         self.push(kept);
         Some(found)
     }
 
-    /// The number of the identity of these files, which is expected to be `next`.
-    fn number(&mut self, next: usize, texts: &Texts) -> Option<usize> {
-        let expected = self.by_texts.get(next);
+    /// Returns the index of the identity of these files; `next` is tried first.
+    fn number(&mut self, next: usize, texts: &FilePair) -> Option<usize> {
+        let expected = self.by_files.get(next);
         if expected.is_some_and(|expected| expected.texts == *texts) {
             return Some(next);
         }
         if self.may_search() {
-            return self.by_texts.iter().position(|of| of.texts == *texts);
+            return self.by_files.iter().position(|of| of.texts == *texts);
         }
         if self.numbers.is_empty() {
-            let all = self.by_texts.iter().enumerate();
+            let all = self.by_files.iter().enumerate();
             self.numbers = all.map(|(n, of)| (of.texts.clone(), n)).collect();
         }
         self.numbers.get(texts).copied()
     }
 
-    /// Whether those of `by_texts` may be searched through once more, which counts as a search; else a table is made.
+    /// Whether those of `by_files` may be searched through once more, which counts as a search; else a table is made.
     fn may_search(&mut self) -> bool {
         self.searches += 1;
         self.searches <= SEARCHES_MAX
     }
 
-    /// Adds one that many servers may ask for in turn.
-    fn push(&mut self, of: OfTexts) {
+    /// Adds an identity, unless it equals the last one: servers in a row often share it.
+    fn push(&mut self, of: FileIdentity) {
         if self
-            .by_texts
+            .by_files
             .last()
             .is_none_or(|last| last.texts != of.texts)
         {
-            self.by_texts.push(of);
+            self.by_files.push(of);
         }
     }
 
-    /// The identity of these bytes, if it was verified in this load or the last one and is still there; one that has been
-    /// freed is returned only if it is not `needed`.
+    /// Returns the identity of these bytes, if this load or the last one verified it. A freed one is returned, as
+    /// [`SoundIdentity::Sound`], only if it is not `needed`.
     pub(super) fn find(&self, digest: &Digest, needed: bool) -> Option<SoundIdentity> {
         let own = self.by_digest.get(digest);
-        own.and_then(|own| own.found(needed)).or_else(|| {
+        own.and_then(|own| own.get(needed)).or_else(|| {
             let mut last = last();
-            last.as_mut()?.remembered(digest)?.found(needed)
+            last.as_mut()?.cached(digest)?.get(needed)
         })
     }
 
-    /// Notes an identity by the digest of its bytes, and by its files where nothing else is part of it.
-    pub(super) fn insert(&mut self, digest: Digest, texts: Option<Texts>, found: &SoundIdentity) {
-        let remembered = Remembered::new(found);
+    /// Inserts an identity by the digest of its bytes, or by its files if it consists of these alone.
+    pub(super) fn insert(
+        &mut self,
+        digest: Digest,
+        texts: Option<FilePair>,
+        found: &SoundIdentity,
+    ) {
+        let cached = CachedIdentity::new(found);
         if let Some(texts) = texts {
-            self.push(OfTexts {
+            self.push(FileIdentity {
                 texts,
                 digest,
-                remembered: remembered.clone(),
+                cached: cached.clone(),
             });
         }
-        self.by_digest.insert(digest, remembered);
+        self.by_digest.insert(digest, cached);
     }
 
-    /// Makes the table the one of the last load: what is not in it is forgotten.
+    /// Replaces the cache of the last load by this one; identities that are only in the old one are dropped.
     pub(super) fn remember(self) {
         *last() = Some(self);
     }
 
-    /// The identity of these bytes.
-    fn remembered(&mut self, digest: &Digest) -> Option<&Remembered> {
+    /// Finds the identity of these bytes.
+    fn cached(&mut self, digest: &Digest) -> Option<&CachedIdentity> {
         if !self.is_complete && self.may_search() {
-            let of_texts = self.by_texts.iter().find(|of| of.digest == *digest);
-            let of_texts = of_texts.map(|of| &of.remembered);
+            let of_texts = self.by_files.iter().find(|of| of.digest == *digest);
+            let of_texts = of_texts.map(|of| &of.cached);
             return of_texts.or_else(|| self.by_digest.get(digest));
         }
         if !self.is_complete {
-            let all = self.by_texts.iter();
-            let all = all.map(|of| (of.digest, of.remembered.clone()));
+            let all = self.by_files.iter();
+            let all = all.map(|of| (of.digest, of.cached.clone()));
             self.by_digest.extend(all);
             self.is_complete = true;
         }
@@ -207,14 +213,14 @@ impl Table {
     }
 }
 
-/// Number of identities that the last load had.
+/// Returns the number of identities of the last load.
 pub(super) fn count() -> usize {
     let last = last();
-    let number = |last: &Table| last.by_texts.len().max(last.by_digest.len());
+    let number = |last: &IdentityCache| last.by_files.len().max(last.by_digest.len());
     last.as_ref().map_or(0, number)
 }
 
-/// A digest of parts: where each ends is part of it.
+/// Returns the digest of parts, including their lengths.
 pub(super) fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Digest {
     let mut digest = Sha256::new();
     for part in parts {
@@ -224,16 +230,16 @@ pub(super) fn digest<'p>(parts: impl IntoIterator<Item = &'p [u8]>) -> Digest {
     digest.finalize().into()
 }
 
-fn last() -> MutexGuard<'static, Option<Table>> {
+fn last() -> MutexGuard<'static, Option<IdentityCache>> {
     LAST.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Searches through the identities of a load before they are put into a table: most reloads change few certificates, for which
-/// a table of all the others would be made. A changed one takes three.
+/// Linear searches before the identities of a load are indexed. Most reloads change few certificates and need no index;
+/// a changed one takes three searches.
 const SEARCHES_MAX: usize = 32;
 
 /// The identities of the last load.
-static LAST: Mutex<Option<Table>> = Mutex::new(None);
+static LAST: Mutex<Option<IdentityCache>> = Mutex::new(None);
 
 #[cfg(test)]
 mod tests {
@@ -267,14 +273,14 @@ mod tests {
 
     #[test]
     fn an_identity_is_known_while_somebody_has_it_and_a_load_asks_for_it() {
-        // One test, because the table is the process's.
+        // One test, because the cache is shared by the process.
         let kept = identity();
         let names: [&[u8]; 4] = [b"kept", b"gone", b"sound", b"none"];
         let [by_kept, by_gone, by_sound, by_none] = names.map(|name| digest([name]));
         let files = [b"certificate", b"another one"].map(|text| Arc::new(text.to_vec()));
-        let pair = Texts::new(&files[0], &files[1]);
-        let freed = Texts::new(&files[1], &files[0]);
-        let mut first = Table::with_room();
+        let pair = FilePair::new(&files[0], &files[1]);
+        let freed = FilePair::new(&files[1], &files[0]);
+        let mut first = IdentityCache::with_room();
         assert!(first.take_over(&pair).is_none() && first.find(&by_kept, false).is_none());
         first.insert(
             by_kept,
@@ -293,8 +299,8 @@ mod tests {
         );
         assert!(first.find(&by_none, false).is_none());
         first.remember();
-        let mut second = Table::with_room();
-        let equal = Texts::new(&Arc::new(files[0].to_vec()), &files[1]);
+        let mut second = IdentityCache::with_room();
+        let equal = FilePair::new(&Arc::new(files[0].to_vec()), &files[1]);
         // Answers do not change when searches have become many.
         for _ in 0..=SEARCHES_MAX {
             assert!(
@@ -316,10 +322,10 @@ mod tests {
             assert!(second.find(&by_none, false).is_none());
         }
         assert!(is_same(second.take_over(&pair), &kept), "again");
-        assert_eq!(second.by_texts.len(), 1, "one for all servers that have it");
+        assert_eq!(second.by_files.len(), 1, "one for all servers that have it");
         second.remember();
-        // What was taken over by its files is found by its bytes, too.
-        let mut third = Table::with_room();
+        // An identity found by its files is also found by its bytes.
+        let mut third = IdentityCache::with_room();
         assert!(is_same(third.find(&by_kept, true), &kept));
         assert!(
             third.find(&by_sound, false).is_none(),
@@ -327,7 +333,7 @@ mod tests {
         );
         third.insert(by_sound, None, &SoundIdentity::Sound);
         third.remember();
-        let mut fourth = Table::with_room();
+        let mut fourth = IdentityCache::with_room();
         assert!(fourth.take_over(&pair).is_none() && fourth.find(&by_kept, false).is_none());
     }
 }

@@ -1,7 +1,7 @@
-//! Which servers have the same policy towards clients, seen by their directives alone.
+//! Finds servers with an equal policy by their directives alone.
 //!
-//! Of ten thousand servers most say nothing but their certificates and inherit the rest, so the policy of one is that of the
-//! next. Absent: equal policies of directives that are written twice, which are found by [`tls::Settings::key`].
+//! Most of ten thousand servers set only their certificates and inherit the rest, so consecutive servers share a
+//! policy. Absent: equal policies of directives that are written twice, which [`tls::Settings::key`] finds.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use conf::Directive;
 use super::SslSrv;
 use super::values::CacheKind;
 
-/// Whether the policy of a server that says this is decided by what [`is_alike`] compares: it has no cache of sessions for
-/// itself, and nothing in it depends on its certificates.
+/// Whether another server may share the policy of this one: it has no session cache of its own, and no part that
+/// depends on its certificates.
 pub(super) fn is_shareable(conf: &SslSrv) -> bool {
     let has_own_cache = match conf.cache {
         None | Some(CacheKind::None) => *conf.policy.early_data,
@@ -24,9 +24,9 @@ pub(super) fn is_shareable(conf: &SslSrv) -> bool {
         || !conf.commands.is_empty())
 }
 
-/// Whether two servers inherit the same directives, certificates and what is looked at elsewhere aside.
-pub(super) fn is_alike(one: &SslSrv, other: &SslSrv) -> bool {
-    // All fields are named, so that none that is added later can be forgotten.
+/// Whether two servers inherit equal directives, apart from certificates.
+pub(super) fn has_same_policy(one: &SslSrv, other: &SslSrv) -> bool {
+    // All fields are named, so that a new field cannot be forgotten.
     let SslSrv {
         certificate_watch: _,
         policy,

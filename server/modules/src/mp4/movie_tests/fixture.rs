@@ -17,27 +17,27 @@ impl Ranges for Memory {
     }
 }
 
-/// A track to be made: one sample is a byte of its own that is repeated `sizes` times.
+/// A track to build: each sample is a byte value of its own, repeated as often as `sizes` specifies.
 #[derive(Clone)]
-pub(crate) struct Made {
+pub(crate) struct Fixture {
     pub(crate) scale: u32,
-    /// Samples and how long each lasts.
+    /// Number of samples and the duration of each.
     pub(crate) times: Vec<(u32, u32)>,
-    /// Samples that can be shown without others, from 1.
+    /// Key frames, counted from 1.
     pub(crate) sync: Option<Vec<u32>>,
-    /// Samples and what is added to their times.
+    /// Number of samples and their composition offset.
     pub(crate) later: Option<Vec<(u32, u32)>>,
     /// Chunks from 1, samples in each, description.
     pub(crate) runs: Vec<(u32, u32, u32)>,
     pub(crate) sizes: Vec<u32>,
-    /// All samples have the size of the first, and the table says so.
+    /// Whether the table has one size for all samples, that of the first.
     pub(crate) same: bool,
     pub(crate) wide: bool,
     /// The version of its boxes of times.
     pub(crate) version: u8,
 }
 
-impl Made {
+impl Fixture {
     /// 20 samples of a fifth of a second in chunks of three.
     pub(crate) fn film() -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Made {
     }
 }
 
-pub(crate) fn times_box(kind: &[u8; 4], made: &Made, scale: u32, lasts: u64, out: &mut Vec<u8>) {
+pub(crate) fn times_box(kind: &[u8; 4], made: &Fixture, scale: u32, lasts: u64, out: &mut Vec<u8>) {
     let wide = made.version == 1;
     let (before, least) = match (kind, wide) {
         (b"tkhd", false) => (20, 84),
@@ -125,7 +125,7 @@ pub(crate) fn table(kind: &[u8; 4], rows: &[&[u32]], out: &mut Vec<u8>) {
     end(at, out);
 }
 
-pub(crate) fn trak(made: &Made, first_offset: u64, out: &mut Vec<u8>) {
+pub(crate) fn trak(made: &Fixture, first_offset: u64, out: &mut Vec<u8>) {
     let mut opened = vec![begin(*b"trak", out)];
     let seconds = made.lasts() * 1000 / u64::from(made.scale);
     times_box(b"tkhd", made, 0, seconds, out);
@@ -189,11 +189,11 @@ pub(crate) fn trak(made: &Made, first_offset: u64, out: &mut Vec<u8>) {
     }
 }
 
-pub(crate) fn moov(tracks: &[Made], data_at: u64, out: &mut Vec<u8>) {
+pub(crate) fn moov(tracks: &[Fixture], data_at: u64, out: &mut Vec<u8>) {
     let at = begin(*b"moov", out);
-    let lasts = |made: &Made| made.lasts() * 1000 / u64::from(made.scale);
+    let lasts = |made: &Fixture| made.lasts() * 1000 / u64::from(made.scale);
     let longest = tracks.iter().map(lasts).max().unwrap_or(0);
-    let version = tracks.first().map_or_else(Made::film, Made::clone);
+    let version = tracks.first().map_or_else(Fixture::film, Fixture::clone);
     times_box(b"mvhd", &version, 1000, longest, out);
     boxes::put(*b"udta", b"unknown", out);
     let mut offset = data_at;
@@ -209,7 +209,7 @@ pub(crate) fn sample(track: usize, n: usize, size: u32) -> Vec<u8> {
     vec![(track * 100 + n) as u8; size as usize]
 }
 
-pub(crate) fn data(tracks: &[Made]) -> Vec<u8> {
+pub(crate) fn data(tracks: &[Fixture]) -> Vec<u8> {
     let mut data = Vec::new();
     for (track, made) in tracks.iter().enumerate() {
         for (n, size) in made.sizes.iter().enumerate() {
@@ -220,7 +220,7 @@ pub(crate) fn data(tracks: &[Made]) -> Vec<u8> {
 }
 
 /// A file with its metadata first, or last.
-pub(crate) fn file(tracks: &[Made], first: bool) -> Vec<u8> {
+pub(crate) fn file(tracks: &[Fixture], first: bool) -> Vec<u8> {
     let mut out = Vec::new();
     boxes::put(*b"ftyp", b"isom0000", &mut out);
     let data = data(tracks);
