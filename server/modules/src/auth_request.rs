@@ -118,10 +118,8 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         }
         403 => Access::Deny(403),
         status => {
-            x.log(
-                Level::Error,
-                format_args!("auth request unexpected status: {status}"),
-            );
+            let text = format_args!("auth request unexpected status: {status}");
+            x.log(Level::Error, text);
             Access::Deny(500)
         }
     }

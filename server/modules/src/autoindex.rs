@@ -162,10 +162,8 @@ fn callback(x: &Exchange, format: Format) -> Result<Vec<u8>, ()> {
         return Ok(name.to_vec());
     };
     let name = Printable(name);
-    x.log(
-        Level::Info,
-        format_args!("client sent {fault} callback name: \"{name}\""),
-    );
+    let text = format_args!("client sent {fault} callback name: \"{name}\"");
+    x.log(Level::Info, text);
     Err(())
 }
 

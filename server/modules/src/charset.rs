@@ -269,10 +269,8 @@ fn overridden(x: &Exchange, main: &CharsetMain) -> Option<Option<Vec<u8>>> {
     let known = known.find(|known| known.eq_ignore_ascii_case(name));
     if known.is_none() {
         let name = Printable(name);
-        x.log(
-            Level::Error,
-            format_args!("unknown charset \"{name}\" to override"),
-        );
+        let text = format_args!("unknown charset \"{name}\" to override");
+        x.log(Level::Error, text);
     }
     Some(known.cloned())
 }

@@ -223,10 +223,8 @@ fn serve(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
 /// Counts a refused beacon and answers.
 fn refuse(x: &mut Exchange, reason: RejectReason) -> Content {
     meters::event(reason.event());
-    x.log(
-        Level::Info,
-        format_args!("experiment beacon refused: {reason}"),
-    );
+    let text = format_args!("experiment beacon refused: {reason}");
+    x.log(Level::Info, text);
     Content::Status(reason.status())
 }
 

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use engines::http::{Chunk, FileHandle, FileRange, Method};
+use server_base::errlog::{Level, Printable};
 use server_base::files::Opened;
 use server_http::exchange::{Action, Ctx, Exchange};
 use server_http::module::Content;
@@ -30,6 +31,13 @@ pub(crate) fn open(
     let file = opened.file.clone().filter(|_| opened.meta.is_file);
     let file = file.ok_or(Content::Declined)?;
     Ok((path, opened, file))
+}
+
+/// Logs that a path is a special file, and refuses it.
+pub(crate) fn not_regular(x: &Exchange, path: &[u8]) -> Content {
+    let text = format_args!("\"{}\" is not a regular file", Printable(path));
+    x.log(Level::Crit, text);
+    Content::Status(404)
 }
 
 /// Records that a file of the root was opened, so that the root need not be checked. The file of an error page proves

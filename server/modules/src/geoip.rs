@@ -19,7 +19,7 @@ use std::sync::Arc;
 use conf::{Builder, ConfError, Contexts, Directive, os_error};
 use geoip::database::{Database, Purpose};
 use server_http::assemble::ConfigBuilder;
-use server_http::exchange::{Exchange, Peer};
+use server_http::exchange::Exchange;
 use server_http::module::Module;
 use server_http::settings;
 use server_http::variables;
@@ -171,10 +171,7 @@ fn open(b: &mut ConfigBuilder, d: &Directive, purpose: Purpose) -> Result<Source
 
 /// The address to look up; `None` for one of a UNIX-domain socket.
 fn address(x: &Exchange, conf: &GeoipMain) -> Option<IpAddr> {
-    match networks::client(x, x.client.peer, &conf.proxies, *conf.recursive) {
-        Peer::Inet(addr) => Some(addr.ip()),
-        Peer::Unix => None,
-    }
+    networks::client_ip(x, &conf.proxies, *conf.recursive)
 }
 
 fn country(x: &Exchange, part: CountryPart, out: &mut Vec<u8>) -> bool {

@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use conf::{Builder, ConfError, Contexts, Directive, os_error, parse_time_s};
 use server_http::assemble::ConfigBuilder;
-use server_http::exchange::{Ctx, Exchange, Peer};
+use server_http::exchange::{Ctx, Exchange};
 use server_http::module::Module;
 use server_http::settings;
 use server_http::value::Value;
@@ -267,8 +267,5 @@ impl Compute for Lookup {
 /// The client's address; `None` for one of a UNIX-domain socket.
 fn client(x: &Exchange) -> Option<IpAddr> {
     let conf: &Geoip2Main = x.route.http.main();
-    match networks::client(x, x.client.peer, &conf.proxies, *conf.recursive) {
-        Peer::Inet(addr) => Some(addr.ip()),
-        Peer::Unix => None,
-    }
+    networks::client_ip(x, &conf.proxies, *conf.recursive)
 }

@@ -173,17 +173,13 @@ fn check_directory(x: &mut Exchange, cx: &mut Ctx<'_>, index: &[u8]) -> Result<(
 fn refused(x: &Exchange, path: &[u8], error: FileError) -> u16 {
     let (path, reason) = (Printable(path), paths::reason(error));
     if error.errno == EACCES {
-        x.log(
-            Level::Error,
-            format_args!("\"{path}\" is forbidden ({reason})"),
-        );
+        let text = format_args!("\"{path}\" is forbidden ({reason})");
+        x.log(Level::Error, text);
         return 403;
     }
     if *x.route.core_loc().log_not_found {
-        x.log(
-            Level::Error,
-            format_args!("\"{path}\" is not found ({reason})"),
-        );
+        let text = format_args!("\"{path}\" is not found ({reason})");
+        x.log(Level::Error, text);
     }
     404
 }

@@ -202,10 +202,8 @@ impl Gateway for StoreProcess {
         let prefix = x.loc::<DashboardLoc>(&http).prefix.as_deref();
         // A rewrite may have set another path.
         let Some(path) = prefix.and_then(|prefix| x.target.uri.strip_prefix(prefix)) else {
-            x.log(
-                Level::Error,
-                format_args!("the path is not below its location"),
-            );
+            let text = format_args!("the path is not below its location");
+            x.log(Level::Error, text);
             return Err(404);
         };
         let mut target = b"/".to_vec();

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_realip_module`, `ngx_http_geo_module`.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use conf::{ConfError, Directive, Word};
 use engines::http::FieldId;
@@ -61,6 +61,14 @@ pub(crate) fn client(x: &Exchange, peer: Peer, trusted: &[Network], recursive: b
     }
     let fields: Vec<&[u8]> = x.head.fields_by_id(FieldId::XForwardedFor).collect();
     forwarded(peer, &fields, trusted, recursive).unwrap_or(peer)
+}
+
+/// Returns the address of [`client`] for the peer of the connection; `None` for a UNIX-domain socket.
+pub(crate) fn client_ip(x: &Exchange, trusted: &[Network], recursive: bool) -> Option<IpAddr> {
+    match client(x, x.client.peer, trusted, recursive) {
+        Peer::Inet(addr) => Some(addr.ip()),
+        Peer::Unix => None,
+    }
 }
 
 /// Returns the client according to the fields of trusted proxies; `None` if `peer` is to be kept.

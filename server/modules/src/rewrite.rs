@@ -375,10 +375,8 @@ fn run_rewrite(
     if let (true, Ok(matched)) = (log, matched) {
         let verb = if matched { "matches" } else { "does not match" };
         let text = Printable(&uri);
-        x.log(
-            Level::Notice,
-            format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern),
-        );
+        let text = format_args!("\"{}\" {verb} \"{text}\"", rewrite.regex.pattern);
+        x.log(Level::Notice, text);
     }
     x.target.uri = uri;
     match matched {
@@ -399,10 +397,8 @@ fn run_rewrite(
         });
         if log {
             let text = Printable(&x.reply.location);
-            x.log(
-                Level::Notice,
-                format_args!("rewritten redirect: \"{text}\""),
-            );
+            let text = format_args!("rewritten redirect: \"{text}\"");
+            x.log(Level::Notice, text);
         }
         return Flow::Status(status);
     }
@@ -431,10 +427,8 @@ fn change_uri(
     }
     if state.log {
         let (uri, args) = (Printable(&uri), Printable(&x.target.args));
-        x.log(
-            Level::Notice,
-            format_args!("rewritten data: \"{uri}\", args: \"{args}\""),
-        );
+        let text = format_args!("rewritten data: \"{uri}\", args: \"{args}\"");
+        x.log(Level::Notice, text);
     }
     ran(x, at, || match x.target.args.is_empty() {
         true => format!("the URI is {}", display(&uri)),
@@ -446,10 +440,8 @@ fn change_uri(
     });
     x.target.set_uri(&uri);
     if uri.is_empty() {
-        x.log(
-            Level::Error,
-            format_args!("the rewritten URI has a zero length"),
-        );
+        let text = format_args!("the rewritten URI has a zero length");
+        x.log(Level::Error, text);
         return Flow::Status(500);
     }
     if rewrite.flag == Flag::None {

@@ -5,7 +5,7 @@
 //! Source: nginx documentation, `ngx_http_core_module`; nginx's static handler.
 
 use engines::http::Method;
-use server_base::errlog::{Level, Printable, Shown};
+use server_base::errlog::Shown;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::module::{Content, Handler, Module};
@@ -44,12 +44,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         return Content::Status(301);
     }
     if !opened.meta.is_file {
-        let text = Printable(&path);
-        x.log(
-            Level::Crit,
-            format_args!("\"{text}\" is not a regular file"),
-        );
-        return Content::Status(404);
+        return file::not_regular(x, &path);
     }
     // nginx refuses POST only for existing files: a missing one is 404.
     if x.target.method == Method::Post {

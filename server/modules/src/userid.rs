@@ -266,10 +266,8 @@ fn read(x: &Exchange, name: &[u8]) -> ClientUid {
         }
     };
     let field = Printable(field);
-    x.log(
-        Level::Error,
-        format_args!("client sent {wrong} userid cookie \"{field}\""),
-    );
+    let text = format_args!("client sent {wrong} userid cookie \"{field}\"");
+    x.log(Level::Error, text);
     known
 }
 
@@ -293,10 +291,8 @@ fn issue(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UseridLoc) -> ClientUid {
         known.reset = true;
         if reset == b"log" {
             let uid = cookie::format(&conf.name.0, got);
-            x.log(
-                Level::Notice,
-                format_args!("userid cookie \"{uid}\" was reset"),
-            );
+            let text = format_args!("userid cookie \"{uid}\" was reset");
+            x.log(Level::Notice, text);
         }
     }
     let (time, pid) = (cx.clock.unix_s() as u32, cx.env.pid);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use conf::Contexts;
 use engines::http::{FieldId, Method};
-use server_base::errlog::{Level, Printable, Shown};
+use server_base::errlog::{Level, Shown};
 use server_base::files::Opened;
 use server_http::debug_http;
 use server_http::exchange::{Ctx, Exchange};
@@ -101,12 +101,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             continue;
         }
         if !opened.meta.is_file {
-            let text = Printable(&path);
-            x.log(
-                Level::Crit,
-                format_args!("\"{text}\" is not a regular file"),
-            );
-            return Content::Status(404);
+            return file::not_regular(x, &path);
         }
         return send(x, cx, coding, &opened);
     }

@@ -93,10 +93,8 @@ fn change(x: &Exchange, cx: &mut Ctx<'_>, change: &Change<'_>) -> Result<(), u16
     cx.files.change(change).map_err(|error| {
         let (call, path) = change.call();
         let (path, reason) = (Printable(path), reason(error));
-        x.log(
-            Level::Crit,
-            format_args!("{call} \"{path}\" failed ({reason})"),
-        );
+        let text = format_args!("{call} \"{path}\" failed ({reason})");
+        x.log(Level::Crit, text);
         500
     })
 }

@@ -52,10 +52,8 @@ pub(super) fn rename(
     }
     renamed.map_err(|error| {
         let (from, to, reason) = (Printable(from), Printable(to), reason(error));
-        x.log(
-            Level::Crit,
-            format_args!("{} \"{from}\" to \"{to}\" failed ({reason})", error.call),
-        );
+        let text = format_args!("{} \"{from}\" to \"{to}\" failed ({reason})", error.call);
+        x.log(Level::Crit, text);
         status(error)
     })
 }
@@ -181,10 +179,8 @@ fn copy_level(
         } else {
             if all {
                 let path = Printable(&path);
-                x.log(
-                    Level::Error,
-                    format_args!("\"{path}\" is not a regular file: it cannot be moved"),
-                );
+                let text = format_args!("\"{path}\" is not a regular file: it cannot be moved");
+                x.log(Level::Error, text);
                 first.get_or_insert(500);
             }
             Ok(())

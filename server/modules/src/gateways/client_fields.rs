@@ -28,10 +28,8 @@ pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut 
             FieldId::Other => {
                 if let Some(why) = why_left_out(head, at, name, set) {
                     let name = Printable(name);
-                    x.log(
-                        Level::Info,
-                        format_args!("client sent field \"{name}\" {why}, ignored"),
-                    );
+                    let text = format_args!("client sent field \"{name}\" {why}, ignored");
+                    x.log(Level::Info, text);
                     continue;
                 }
                 if same_before(head, at, name) {

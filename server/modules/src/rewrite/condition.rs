@@ -133,10 +133,8 @@ impl Condition {
                 if log {
                     let verb = if hit { "matches" } else { "does not match" };
                     let text = Printable(&subject);
-                    x.log(
-                        Level::Notice,
-                        format_args!("\"{}\" {verb} \"{text}\"", regex.pattern),
-                    );
+                    let text = format_args!("\"{}\" {verb} \"{text}\"", regex.pattern);
+                    x.log(Level::Notice, text);
                 }
                 Ok(hit == *positive)
             }

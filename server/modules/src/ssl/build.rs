@@ -253,12 +253,8 @@ fn ciphers(
             ));
         }
     };
-    if let (false, Some(d)) = (ciphers.ignored.is_empty(), said) {
-        let text = format!(
-            "cipher suites that are not supported are ignored: {}",
-            ciphers.ignored.join(", ")
-        );
-        read.warn(b, d, text);
+    if let Some(d) = said {
+        warn_of_ignored(b, d, "cipher suites", &ciphers.ignored, read);
     }
     Ok(ciphers)
 }
@@ -276,14 +272,22 @@ fn groups(
         error(d, format!("SSL_CTX_set1_curves_list(\"{list}\") failed"))
             .with_hint("X25519MLKEM768, X25519, prime256v1, secp384r1 and secp521r1 are supported")
     })?;
-    if !groups.ignored.is_empty() {
-        let text = format!(
-            "groups that are not supported are ignored: {}",
-            groups.ignored.join(", ")
-        );
+    warn_of_ignored(b, d, "groups", &groups.ignored, read);
+    Ok(groups)
+}
+
+fn warn_of_ignored(
+    b: &mut ConfigBuilder,
+    d: &Directive,
+    what: &str,
+    ignored: &[String],
+    read: &mut Read,
+) {
+    if !ignored.is_empty() {
+        let names = ignored.join(", ");
+        let text = format!("{what} that are not supported are ignored: {names}");
         read.warn(b, d, text);
     }
-    Ok(groups)
 }
 
 /// Returns the OCSP response of `ssl_stapling_file`, if stapling is on.

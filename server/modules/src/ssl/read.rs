@@ -3,6 +3,7 @@
 //! Absent: the cache across loads, which is [`identity_cache`].
 
 use std::collections::{HashMap, HashSet};
+use std::hash::Hash;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,7 +39,7 @@ pub(super) struct Read {
     authorities: HashMap<PathBuf, Authorities>,
     passwords: HashMap<Vec<u8>, Arc<Vec<Vec<u8>>>>,
     responses: HashMap<Vec<u8>, Vec<u8>>,
-    parameters: HashSet<Vec<u8>>,
+    parameters: HashMap<Vec<u8>, ()>,
     rings: HashMap<Vec<Vec<u8>>, Arc<dyn KeyRing>>,
     clients: HashMap<ClientId, Option<Arc<ClientAuth>>>,
     /// By [`Settings::key`].
@@ -188,13 +189,8 @@ impl Read {
         b: &mut ConfigBuilder,
         d: &Directive,
     ) -> Result<Arc<Vec<Vec<u8>>>, ConfError> {
-        if let Some(known) = self.passwords.get(d.arg(0)) {
-            return Ok(Arc::clone(known));
-        }
-        let passwords = Arc::new(files::read_passwords(b, d)?);
-        self.passwords
-            .insert(d.arg(0).to_vec(), Arc::clone(&passwords));
-        Ok(passwords)
+        let read = || files::read_passwords(b, d).map(Arc::new);
+        memoized(&mut self.passwords, d.arg(0).to_vec(), read)
     }
 
     /// An OCSP response of a file.
@@ -203,12 +199,8 @@ impl Read {
         b: &mut ConfigBuilder,
         d: &Directive,
     ) -> Result<Vec<u8>, ConfError> {
-        if let Some(known) = self.responses.get(d.arg(0)) {
-            return Ok(known.clone());
-        }
-        let response = files::ocsp(b, d)?;
-        self.responses.insert(d.arg(0).to_vec(), response.clone());
-        Ok(response)
+        let read = || files::ocsp(b, d);
+        memoized(&mut self.responses, d.arg(0).to_vec(), read)
     }
 
     /// Looks at a file of parameters that is not used.
@@ -217,11 +209,8 @@ impl Read {
         b: &mut ConfigBuilder,
         d: &Directive,
     ) -> Result<(), ConfError> {
-        if !self.parameters.contains(d.arg(0)) {
-            files::dhparam(b, d)?;
-            self.parameters.insert(d.arg(0).to_vec());
-        }
-        Ok(())
+        let check = || files::dhparam(b, d);
+        memoized(&mut self.parameters, d.arg(0).to_vec(), check)
     }
 
     /// Keys for tickets, of these files.
@@ -231,13 +220,10 @@ impl Read {
         list: &[Arc<Directive>],
     ) -> Result<Arc<dyn KeyRing>, ConfError> {
         let id: Vec<Vec<u8>> = list.iter().map(|d| d.arg(0).to_vec()).collect();
-        if let Some(known) = self.rings.get(&id) {
-            return Ok(Arc::clone(known));
-        }
-        let keys: Result<_, _> = list.iter().map(|d| files::ticket_key(b, d)).collect();
-        let ring: Arc<dyn KeyRing> = Arc::new(Files(keys?));
-        self.rings.insert(id, Arc::clone(&ring));
-        Ok(ring)
+        memoized(&mut self.rings, id, || {
+            let keys: Result<_, _> = list.iter().map(|d| files::ticket_key(b, d)).collect();
+            Ok(Arc::new(Files(keys?)))
+        })
     }
 
     /// Certificates of authorities.
@@ -247,14 +233,11 @@ impl Read {
         d: &Directive,
     ) -> Result<Authorities, ConfError> {
         let path = b.loader().conf_path(d.arg(0));
-        if let Some(known) = self.authorities.get(&path) {
-            return Ok(known.clone());
-        }
-        let text = files::load(b, d, CERTIFICATE)?;
-        let authorities = Authorities::from_pem(&text)
-            .map_err(|fault| cannot_load(b, d, CERTIFICATE, &fault.to_string()))?;
-        self.authorities.insert(path, authorities.clone());
-        Ok(authorities)
+        memoized(&mut self.authorities, path, || {
+            let text = files::load(b, d, CERTIFICATE)?;
+            Authorities::from_pem(&text)
+                .map_err(|fault| cannot_load(b, d, CERTIFICATE, &fault.to_string()))
+        })
     }
 
     /// Returns the client verification of these files; `make` reads them if they are new.
@@ -301,6 +284,20 @@ impl Read {
         let config = config.or_insert_with(|| Arc::new(Config::of(policy, identities)));
         Arc::clone(config)
     }
+}
+
+/// Returns the value of a key, which `make` computes if it is missing.
+fn memoized<K: Eq + Hash, V: Clone>(
+    known: &mut HashMap<K, V>,
+    key: K,
+    make: impl FnOnce() -> Result<V, ConfError>,
+) -> Result<V, ConfError> {
+    if let Some(value) = known.get(&key) {
+        return Ok(value.clone());
+    }
+    let value = make()?;
+    known.insert(key, value.clone());
+    Ok(value)
 }
 
 fn chain(b: &mut ConfigBuilder, pair: &Pair<'_>, text: &[u8]) -> Result<Chain, ConfError> {
