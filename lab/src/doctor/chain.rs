@@ -121,8 +121,7 @@ pub(super) fn short_name(name: &str) -> String {
 /// Characters of a certificate's name that are shown.
 const NAME_CHARS_MAX: usize = 200;
 
-/// The places of the certificates on the way from the server's own to the authority that browsers have, or as far as the chain
-/// leads.
+/// Indices of the certificates on the path from the server's own to the last issuer in the chain.
 fn path(chain: &[Entry]) -> Vec<usize> {
     let mut path = Vec::new();
     let mut next = (!chain.is_empty()).then_some(0);

@@ -42,9 +42,9 @@ pub trait Network: Sync {
     ) -> Result<(), Failure>;
 }
 
-/// A judge of samples.
+/// Finds samples that the network spoiled.
 pub trait SampleFilter: Sync {
-    /// Which samples, given by their beginnings and ends, are worth nothing because the way was not as it should be.
+    /// Returns for each sample, from its beginning to its end, whether it is void because the network path was late.
     fn are_void(&self, samples: &[(Instant, Instant)]) -> Vec<bool>;
 }
 

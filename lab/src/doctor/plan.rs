@@ -102,7 +102,7 @@ pub const REQUESTS: u32 = 400;
 pub const REQUESTS_MAX: u32 = 100_000;
 /// Requests reserved for trials of kernel settings, if planned.
 pub const TRIAL_REQUESTS: u32 = 96;
-/// Connections that are open at a time, at most: the doctor is no load.
+/// Limit of open connections, so that the doctor is no load on the server.
 pub const CONNECTIONS_MAX: usize = 4;
 /// Default limit of time for a connection or a response.
 pub const TIMEOUT: Duration = Duration::from_secs(30);

@@ -7,7 +7,7 @@ use crate::doctor::judge::connect::{Connects, LOOKUPS, Lookups, judge_connects, 
 use crate::doctor::{Examination, Failure, Finding, NetworkPath, Visitor};
 use crate::fetch;
 
-/// Looks the name up, and opens connections.
+/// Looks up the name, and opens connections.
 pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
     let mut findings = Vec::new();
     // An address needs no lookup.

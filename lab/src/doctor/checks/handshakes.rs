@@ -118,7 +118,7 @@ fn analyze(x: &mut Examination<'_>, all: Vec<Series>, spoken: &[Version]) -> Vec
     findings
 }
 
-/// Round trips of a series by time, without the time of handshakes over no network; `None` below [`ROUND_TRIP_MS_MIN`].
+/// Round trips of a series by time, less the time of handshakes without a delay; `None` below [`ROUND_TRIP_MS_MIN`].
 fn trips(series: &Series, round_trip_ms: f64) -> Option<Estimate> {
     let took = median(&series.took_ms).filter(|_| round_trip_ms >= ROUND_TRIP_MS_MIN)?;
     let zero = Estimate {

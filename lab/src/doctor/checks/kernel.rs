@@ -37,7 +37,7 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Those of this machine, as far as they are on the way from the target to its visitors.
+    /// Reads the settings of this machine that affect packets between the target and its visitors.
     pub(super) fn here(x: &Examination<'_>) -> Self {
         // Connections of a machine to itself use `lo`; visitors arrive at the device of the default route.
         let device = match x.address().ip().is_loopback() {

@@ -150,7 +150,7 @@ fn target(from: &Url, location: &str) -> Option<Url> {
 /// Limit of redirects: half of the limit of browsers, which is 20.
 const HOPS_MAX: usize = 10;
 
-/// Bytes of a `Location` that is followed: as much as servers take as a request's line.
+/// Limit of a `Location`, bytes: servers accept request lines of this length.
 const LOCATION_BYTES_MAX: usize = 8192;
 
 /// Characters of `Strict-Transport-Security` that are read.

@@ -39,7 +39,7 @@ pub(super) fn run(x: &mut Examination<'_>) -> Result<Vec<Finding>, Failure> {
 struct Figures {
     /// Bytes of both.
     bytes: [u64; 2],
-    /// The time of the small one, and by how much it is later, ms.
+    /// The time of the small one, and its delay against the large one, ms.
     took: Estimate,
     later: Estimate,
     /// Whether a stall was found.
@@ -116,7 +116,7 @@ const LARGE_MIN_BYTES: u64 = 8000;
 const LARGE_MAX_BYTES: u64 = 13_000;
 /// A large body that fits into a first window of ten segments.
 const LARGE_BYTES: usize = 12_000;
-/// A small body has to take this much longer, ms, to be worth a finding, and a bad one.
+/// Least delay of a small body for a finding, ms, and for a bad one.
 const LEAST_MS: f64 = 5.0;
 const BAD_MS: f64 = 15.0;
 

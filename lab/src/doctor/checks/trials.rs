@@ -315,9 +315,9 @@ const REQUESTS: usize = 2 * (Tunable::ALL.len() + 1);
 const _: () = assert!(BLOCKS_MAX * REQUESTS <= TRIAL_REQUESTS as usize);
 /// Idle time of two retransmission timeouts at a round trip of 50 ms; each timeout halves the window.
 const PAUSE: Duration = Duration::from_millis(600);
-/// A shorter time is not worth a change, ms: a tenth of the link's round trip.
+/// Least saving that justifies a change, ms: a tenth of the link's round trip.
 const LEAST_MS: f64 = 5.0;
-/// A body of some flights, which one that was idle before has room for at once.
+/// A body of some flights, for which the window of a warm connection is large enough.
 const BODY_BYTES: usize = 100_000;
 const BODY_MAX_BYTES: u64 = 200_000;
 

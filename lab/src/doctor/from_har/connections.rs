@@ -59,7 +59,7 @@ pub(in crate::doctor) fn of_http1(page: &Page<'_>) -> Vec<Case> {
     servers.collect()
 }
 
-/// Requests that had to open a connection because the server had closed the last.
+/// Requests that opened a connection because the server had closed the last one.
 pub(in crate::doctor) fn reopened(page: &Page<'_>) -> Vec<Case> {
     let closes = |one: &Resource| {
         let words = field(&one.response_fields, "connection").unwrap_or_default();

@@ -47,7 +47,7 @@ impl<'v> Page<'v> {
         }
     }
 
-    /// A round trip to a resource's server: the page's, or the least time of a connection to that host.
+    /// The round trip to a resource's server: the page's for its own host, or the least connect time to the host.
     pub(in crate::doctor) fn round_trip_ms(&self, of: &Resource) -> Option<f64> {
         self.round_trips.get(host(&of.url)).copied()
     }

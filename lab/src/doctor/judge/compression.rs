@@ -133,7 +133,7 @@ fn finding(text: Text, severity: Severity, trips: u32, figures: &Figures) -> Fin
         .proof("round_trips_saved", trips)
 }
 
-/// Whether fewer bytes are worth changing something.
+/// Whether a saving justifies a change.
 fn is_worth(sent: u64, possible: u64, share: f64) -> bool {
     let saved = sent.saturating_sub(possible);
     saved >= SAVED_BYTES_MIN && saved as f64 >= share * sent as f64

@@ -62,7 +62,7 @@ impl Connects {
         })
     }
 
-    /// The time of each beyond a round trip.
+    /// Times of connections beyond a round trip, ms.
     fn excess_ms(&self) -> Vec<f64> {
         let over = |ms: &f64| (ms - self.round_trip_ms).max(0.0);
         self.took_ms.iter().map(over).collect()

@@ -88,7 +88,7 @@ pub(crate) struct Flight {
 /// Full handshakes of a server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Figures {
-    /// Those of most clients first. Versions that the server does not speak are missing.
+    /// Flights, those of most clients first, without versions that the server does not support.
     pub(crate) flights: Vec<Flight>,
     /// DER, the server's own first.
     pub(crate) certificates: Vec<Vec<u8>>,
@@ -211,7 +211,7 @@ fn fixes(
 
 fn judge_packets(all: &[Captured]) -> Option<Finding> {
     let extra = |one: &Captured| match one.round_trips {
-        // Without a window's worth before it, a pause is the server's own.
+        // A pause with little data before it is the server's own.
         Some(trips) if one.first_bytes >= one.window / 2 => trips - 1,
         Some(_) => 0,
         None => u64::from(one.bytes > one.window),
@@ -317,7 +317,7 @@ pub(crate) const ENTRY_BYTES: u64 = 5;
 /// The rest of the flight in TLS 1.3: ServerHello, extensions, a signature of RSA with 2048 bits, Finished, heads of records.
 pub(crate) const REST_BYTES: u64 = 600;
 
-/// Below that a note is not worth its line: a third of a segment.
+/// Least saving for a note: a third of a segment.
 const SAVING_BYTES_MIN: u64 = SEGMENT_BYTES / 3;
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ pub(crate) struct Captured {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Figures {
     pub(crate) version: Version,
-    /// Whether it is the version of clients that speak all.
+    /// Whether clients that support all versions get this one.
     pub(crate) is_preferred: bool,
     /// Whether the server had the client begin anew.
     pub(crate) retried: bool,
@@ -81,7 +81,8 @@ impl Figures {
     }
 }
 
-/// handshake-round-trips: bad if it is the version that most clients speak of a server that is examined.
+/// handshake-round-trips. For a server: bad for the version that most clients get, else warned of. For captures and pages: warned
+/// of.
 pub(crate) fn judge(facts: Facts<'_, Figures, [Captured]>) -> Option<Finding> {
     match facts {
         Facts::Server(figures) => judge_samples(figures),

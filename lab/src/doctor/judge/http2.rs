@@ -36,7 +36,7 @@ impl Figures {
     }
 }
 
-/// no-http2: warned of over TLS; a note without it, because browsers speak HTTP/2 over TLS alone.
+/// no-http2: warned of over TLS; a note without TLS, since browsers use HTTP/2 only over TLS.
 pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     let (server, name) = &figures.server;
     let (severity, text) = match figures.chosen.as_deref() {
@@ -48,7 +48,7 @@ pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
             (Severity::Warn, no_http2::other_chosen(other, server, name))
         }
     };
-    // Each request that has to wait for a connection's turn loses a round trip; how many do is a matter of the page.
+    // No cost: each request that waits for a connection loses a round trip, but their number depends on the page.
     Some(Finding::of(text, severity).proof("alpn", figures.measured()))
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn judge_page(cases: Vec<Case>) -> Option<Finding> {
     })
 }
 
-/// Requests to one server from which on streams are worth having.
+/// Least requests to one server for which streams save time.
 pub(crate) const STREAMS_MIN: usize = 6;
 
 #[cfg(test)]

@@ -63,7 +63,7 @@ pub(crate) fn judge(figures: &Figures) -> Option<Finding> {
     };
     let text = no_keepalive::server(protocol, responses, how, quoted(&figures.url));
     let lost_ms = f64::from(figures.round_trips) * figures.round_trip_ms;
-    // One of these requests opens a connection for all.
+    // The requests of a connection share the cost of opening it.
     let share = 1.0 / f64::from(figures.answered);
     let trips = f64::from(figures.round_trips) * share;
     let found = Finding::of(text, severity).costs(figures.open_ms.max(lost_ms) * share, trips);

@@ -172,7 +172,7 @@ fn max_age_s(value: &str) -> Option<u64> {
     parse_decimal(number.trim().trim_matches('"').as_bytes())
 }
 
-/// A URL as a word of nginx.conf. A server may have put quotes, braces and variables into it.
+/// Returns a URL as a word of nginx.conf, or `...` if the server put quotes, braces or variables into it.
 fn word(url: &Url) -> String {
     let text = url.to_string();
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/?#[]@!&()*+,=%".contains(c);
