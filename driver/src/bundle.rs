@@ -5,6 +5,7 @@
 //! description with the descriptors' names in order, followed by the bytes of the files. Absent: paths in the other
 //! direction; the worker never requests a file by name.
 
+use std::borrow::Cow;
 use std::io;
 use std::net::IpAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -192,11 +193,11 @@ impl ToWorker {
         let wire = match self {
             Self::Configure(bundle) => {
                 bodies = &bundle.files;
-                Sent::Configure(Box::new(Described::new(bundle, &mut fds)))
+                Wire::Configure(Box::new(Description::new(bundle, &mut fds)))
             }
-            Self::Reopen(logs) => Sent::Reopen(names(logs, &mut fds)),
-            Self::Quit => Sent::Quit,
-            Self::Terminate => Sent::Terminate,
+            Self::Reopen(logs) => Wire::Reopen(names(logs, &mut fds)),
+            Self::Quit => Wire::Quit,
+            Self::Terminate => Wire::Terminate,
         };
         let json = serde_json::to_vec(&wire)?;
         let texts: usize = bodies.iter().map(|(_, text)| text.len()).sum();
@@ -282,17 +283,17 @@ impl FromWorker {
     }
 }
 
-/// A message as it comes.
-#[derive(Deserialize)]
-enum Wire {
-    Configure(Box<Description>),
-    Reopen(Vec<String>),
+/// The description of a message. A sent one borrows its lists, which may have 10,000 entries.
+#[derive(Serialize, Deserialize)]
+enum Wire<'a> {
+    Configure(Box<Description<'a>>),
+    Reopen(Vec<Cow<'a, str>>),
     Quit,
     Terminate,
 }
 
 /// The description of a message, and the bytes behind it.
-fn parse(payload: &[u8]) -> io::Result<(Wire, &[u8])> {
+fn parse(payload: &[u8]) -> io::Result<(Wire<'static>, &[u8])> {
     let (length, rest) = payload
         .split_first_chunk::<LENGTH_BYTES>()
         .ok_or_else(invalid)?;
@@ -310,55 +311,26 @@ fn generation(payload: &[u8]) -> u64 {
 }
 
 /// A bundle without its bytes and descriptors.
-#[derive(Deserialize)]
-struct Description {
+#[derive(Serialize, Deserialize)]
+struct Description<'a> {
     generation: u64,
     step: Step,
     renewed: bool,
-    conf_path: String,
-    prefix: String,
-    globals: Option<String>,
-    error_log: Option<String>,
-    access_log: String,
-    files: Vec<(String, usize)>,
-    globs: Vec<(String, Vec<String>)>,
-    data: Vec<String>,
-    hosts: Vec<(String, Vec<IpAddr>)>,
-    listeners: Vec<String>,
-    logs: Vec<String>,
+    conf_path: Cow<'a, str>,
+    prefix: Cow<'a, str>,
+    globals: Option<Cow<'a, str>>,
+    error_log: Option<Cow<'a, str>>,
+    access_log: Cow<'a, str>,
+    files: Vec<(Cow<'a, str>, usize)>,
+    globs: Cow<'a, [(String, Vec<String>)]>,
+    data: Vec<Cow<'a, str>>,
+    hosts: Cow<'a, [(String, Vec<IpAddr>)]>,
+    listeners: Vec<Cow<'a, str>>,
+    logs: Vec<Cow<'a, str>>,
     has_samples: bool,
 }
 
-/// A message for serialization: [`Wire`] that borrows its lists, which may have 10,000 entries.
-#[derive(Serialize)]
-enum Sent<'a> {
-    Configure(Box<Described<'a>>),
-    Reopen(Vec<&'a str>),
-    Quit,
-    Terminate,
-}
-
-/// [`Description`], likewise.
-#[derive(Serialize)]
-struct Described<'a> {
-    generation: u64,
-    step: Step,
-    renewed: bool,
-    conf_path: &'a str,
-    prefix: &'a str,
-    globals: Option<&'a str>,
-    error_log: Option<&'a str>,
-    access_log: &'a str,
-    files: Vec<(&'a str, usize)>,
-    globs: &'a [(String, Vec<String>)],
-    data: Vec<&'a str>,
-    hosts: &'a [(String, Vec<IpAddr>)],
-    listeners: Vec<&'a str>,
-    logs: Vec<&'a str>,
-    has_samples: bool,
-}
-
-impl<'a> Described<'a> {
+impl<'a> Description<'a> {
     /// Adds the descriptors in their order.
     fn new(bundle: &'a Bundle, fds: &mut Vec<BorrowedFd<'a>>) -> Self {
         let files = bundle.files.iter();
@@ -371,25 +343,24 @@ impl<'a> Described<'a> {
             generation: bundle.generation,
             step: bundle.step,
             renewed: bundle.renewed,
-            conf_path: &bundle.conf_path,
-            prefix: &bundle.prefix,
-            globals: bundle.globals.as_deref(),
-            error_log: bundle.error_log.as_deref(),
-            access_log: &bundle.access_log,
+            conf_path: Cow::from(&bundle.conf_path),
+            prefix: Cow::from(&bundle.prefix),
+            globals: bundle.globals.as_ref().map(Cow::from),
+            error_log: bundle.error_log.as_ref().map(Cow::from),
+            access_log: Cow::from(&bundle.access_log),
             files: files
-                .map(|(path, text)| (path.as_str(), text.len()))
+                .map(|(path, text)| (Cow::from(path), text.len()))
                 .collect(),
-            globs: &bundle.globs,
+            globs: Cow::from(&bundle.globs),
             data,
-            hosts: &bundle.hosts,
+            hosts: Cow::from(&bundle.hosts),
             listeners,
             logs,
             has_samples: bundle.samples.is_some(),
         }
     }
-}
 
-impl Description {
+    /// The bundle, with its bytes and descriptors.
     fn bundle(
         self,
         mut bodies: &[u8],
@@ -398,22 +369,22 @@ impl Description {
         let mut files = Vec::with_capacity(self.files.len());
         for (path, length) in self.files {
             let (text, rest) = bodies.split_at_checked(length).ok_or_else(invalid)?;
-            files.push((path, Arc::new(text.to_vec())));
+            files.push((path.into_owned(), Arc::new(text.to_vec())));
             bodies = rest;
         }
         Ok(Bundle {
             generation: self.generation,
             step: self.step,
             renewed: self.renewed,
-            conf_path: self.conf_path,
-            prefix: self.prefix,
-            globals: self.globals,
-            error_log: self.error_log,
-            access_log: self.access_log,
+            conf_path: self.conf_path.into_owned(),
+            prefix: self.prefix.into_owned(),
+            globals: self.globals.map(Cow::into_owned),
+            error_log: self.error_log.map(Cow::into_owned),
+            access_log: self.access_log.into_owned(),
             files,
-            globs: self.globs,
+            globs: self.globs.into_owned(),
             data: with_fds(self.data, fds)?,
-            hosts: self.hosts,
+            hosts: self.hosts.into_owned(),
             listeners: with_fds(self.listeners, fds)?,
             logs: with_fds(self.logs, fds)?,
             samples: match self.has_samples {
@@ -427,18 +398,18 @@ impl Description {
     }
 }
 
-fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> Vec<&'a str> {
+fn names<'a>(named: &'a [(String, OwnedFd)], fds: &mut Vec<BorrowedFd<'a>>) -> Vec<Cow<'a, str>> {
     fds.extend(named.iter().map(|(_, fd)| fd.as_fd()));
-    named.iter().map(|(name, _)| name.as_str()).collect()
+    named.iter().map(|(name, _)| Cow::from(name)).collect()
 }
 
 fn with_fds(
-    names: Vec<String>,
+    names: Vec<Cow<'_, str>>,
     fds: &mut impl Iterator<Item = OwnedFd>,
 ) -> io::Result<Vec<(String, OwnedFd)>> {
     names
         .into_iter()
-        .map(|name| Ok((name, fds.next().ok_or_else(invalid)?)))
+        .map(|name| Ok((name.into_owned(), fds.next().ok_or_else(invalid)?)))
         .collect()
 }
 

@@ -23,6 +23,34 @@ pub(super) struct Input {
     pub(super) is_all: bool,
 }
 
+/// Reads at most `most` bytes as [`receive`] does, and updates the flags of the socket; `None` if nothing has come.
+///
+/// # Errors
+/// The failure of the read, or of the last write if nothing came before the connection broke.
+#[inline]
+pub(super) fn read<N: Net>(
+    link: &mut Link<N::Socket>,
+    io: &Io,
+    sh: &mut Shared<N>,
+    most: usize,
+) -> Result<Option<Input>, Ending> {
+    match receive(link, sh, most) {
+        Ok(input) => {
+            // A file that the server has just written must be visible if its response names one.
+            sh.files.input_received();
+            let is_end = input.bytes == 0;
+            link.flags.readable = !is_end && (!input.is_all || link.flags.hung_up);
+            Ok(Some(input))
+        }
+        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
+            (link.flags.readable, link.flags.hung_up) = (false, false);
+            io.unwritable
+                .map_or(Ok(None), |errno| Err(Ending::broken(errno)))
+        }
+        Err(e) => Err(Ending::failed("recv()", &e)),
+    }
+}
+
 /// Reads at most `most` bytes; with TLS up to one record more.
 ///
 /// # Errors

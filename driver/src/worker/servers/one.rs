@@ -1,12 +1,10 @@
 //! A request that has its connection for itself: reading, feeding, writing.
 
-use std::io;
-
 use engines::http::{BodyLength, ResponseHead};
 use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::link::{self, Flushed, READ_BYTES};
-use super::outcome::{Ending, WRITE_CALL};
+use super::outcome::Ending;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::Event;
 use crate::worker::server_state::{Attempt, Io, Link, Receiving, Sending};
@@ -40,41 +38,23 @@ fn receive<N: Net>(
         return Ok(false);
     }
     let most = usize::try_from(window).map_or(READ_BYTES, |window| window.min(READ_BYTES));
-    match link::receive(link, sh, most) {
-        Ok(input) if input.bytes == 0 => {
-            link.flags.readable = false;
-            sh.files.input_received();
-            receive_eof(link, io, a, sh)?;
-            Ok(false)
-        }
-        Ok(input) => {
-            // A file that the server has just written must show if its response names one.
-            sh.files.input_received();
-            // A short read has emptied the socket, unless the server's end is behind it.
-            let is_last = link.flags.eof && input.is_all;
-            link.flags.readable = !input.is_all || (link.flags.hung_up && !is_last);
-            take_input(io, a, &mut sh.attempts.buffer, now_ms)?;
-            if is_last {
-                receive_eof(link, io, a, sh)?;
-            } else if !link.flags.readable {
-                acknowledge(link, io, sh);
-            }
-            Ok(true)
-        }
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            link.flags.readable = false;
-            link.flags.hung_up = false;
-            match io.unwritable {
-                // The connection broke before any response.
-                Some(errno) => Err(Ending::Failed(Failure::Socket {
-                    call: WRITE_CALL,
-                    errno,
-                })),
-                None => Ok(false),
-            }
-        }
-        Err(e) => Err(Ending::failed("recv()", &e)),
+    let Some(input) = link::read(link, io, sh, most)? else {
+        return Ok(false);
+    };
+    if input.bytes == 0 {
+        receive_eof(link, io, a, sh)?;
+        return Ok(false);
     }
+    // A short read has emptied the socket, unless the server's end is behind it.
+    let is_last = link.flags.eof && input.is_all;
+    link.flags.readable &= !is_last;
+    take_input(io, a, &mut sh.attempts.buffer, now_ms)?;
+    if is_last {
+        receive_eof(link, io, a, sh)?;
+    } else if !link.flags.readable {
+        acknowledge(link, io, sh);
+    }
+    Ok(true)
 }
 
 /// Takes bytes of the response, and leaves `buffer` empty.
@@ -126,10 +106,7 @@ fn receive_eof<N: Net>(
         }
         Receiving::AwaitingReset { .. } => take_reset(link, sh),
         Receiving::Nothing | Receiving::Head if io.unwritable.is_some() => {
-            Err(Ending::Failed(Failure::Socket {
-                call: WRITE_CALL,
-                errno: io.unwritable.unwrap_or_default(),
-            }))
+            Err(Ending::broken(io.unwritable.unwrap_or_default()))
         }
         _ => {
             io.engine.receive_eof(link.transport.is_whole());

@@ -29,6 +29,12 @@ impl Ending {
             },
         })
     }
+
+    /// A write has failed, and no response came before.
+    pub(super) fn broken(errno: i32) -> Self {
+        let call = WRITE_CALL;
+        Self::Failed(Failure::Socket { call, errno })
+    }
 }
 
 /// TLS has failed.
@@ -46,7 +52,7 @@ pub(super) fn errno(error: &io::Error) -> i32 {
 }
 
 /// Name of a write in nginx's log.
-pub(super) const WRITE_CALL: &str = "writev()";
+const WRITE_CALL: &str = "writev()";
 pub(super) const EPIPE: i32 = 32;
 const ECONNRESET: i32 = 104;
 const ECONNREFUSED: i32 = 111;

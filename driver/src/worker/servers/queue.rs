@@ -16,7 +16,6 @@
 //! Source: memcached, doc/protocol.txt; nginx documentation, `memcached_read_timeout`.
 
 use std::collections::VecDeque;
-use std::io;
 
 use server_base::waker::WakeKey;
 use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
@@ -137,16 +136,11 @@ fn receive<N: Net>(
     if !link.flags.readable {
         return Ok(false);
     }
-    let input = match link::receive(link, sh, READ_BYTES) {
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            (link.flags.readable, link.flags.hung_up) = (false, false);
-            return Ok(false);
-        }
-        Ok(input) if input.bytes > 0 => input,
-        Ok(_) | Err(_) => return Err(Ending::Retry),
+    let input = match link::read(link, io, sh, READ_BYTES) {
+        Ok(None) => return Ok(false),
+        Ok(Some(input)) if input.bytes > 0 => input,
+        Ok(Some(_)) | Err(_) => return Err(Ending::Retry),
     };
-    sh.files.input_received();
-    link.flags.readable = !input.is_all || link.flags.hung_up;
     let now_ms = sh.clock.mono_ms;
     queue.read_ms = now_ms;
     queue.received_bytes += input.bytes as u64;

@@ -12,15 +12,13 @@
 //!
 //! Source: RFC 9113 sections 5.1, 6.8 and 8.7.
 
-use std::io;
-
 use engines::http::BodyLength;
 use server_base::waker::WakeKey;
 use server_upstream::request::{Failure, UpstreamCall, UpstreamError, UpstreamEvent};
 use server_upstream::route::{Route, Timeouts};
 
 use super::link::{self, Flushed, READ_BYTES};
-use super::outcome::{Ending, WRITE_CALL};
+use super::outcome::Ending;
 use super::upload::feed;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::StreamEvent;
@@ -141,26 +139,13 @@ fn receive<N: Net>(
 ) -> Result<bool, Ending> {
     let mut has_read = false;
     if link.flags.readable {
-        match link::receive(link, sh, READ_BYTES) {
-            Ok(input) if input.bytes == 0 => {
-                link.flags.readable = false;
-                sh.files.input_received();
-                io.engine.receive_eof(link.transport.is_whole());
-            }
-            Ok(input) => {
+        match link::read(link, io, sh, READ_BYTES)? {
+            None => {}
+            Some(input) if input.bytes == 0 => io.engine.receive_eof(link.transport.is_whole()),
+            Some(_) => {
                 has_read = true;
-                link.flags.readable = !input.is_all || link.flags.hung_up;
-                sh.files.input_received();
                 io.engine.receive(&mut sh.attempts.buffer);
             }
-            Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-                (link.flags.readable, link.flags.hung_up) = (false, false);
-                if let Some(errno) = io.unwritable {
-                    let call = WRITE_CALL;
-                    return Err(Ending::Failed(Failure::Socket { call, errno }));
-                }
-            }
-            Err(e) => return Err(Ending::failed("recv()", &e)),
         }
     }
     let now_ms = sh.clock.mono_ms;

@@ -212,32 +212,25 @@ fn drain<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
     if !link.flags.readable {
         return Ok(false);
     }
-    match link::receive(link, sh, READ_BYTES) {
-        Ok(input) if input.bytes > 0 => {
-            link.flags.readable = !input.is_all || link.flags.hung_up;
-            draining.left_bytes = draining.left_bytes.saturating_sub(input.bytes as u64);
-            let left = draining.left_bytes;
-            let engine = &mut active.io.engine;
-            engine.receive(&mut sh.attempts.buffer);
-            while let Some(event) = engine.event() {
-                match event {
-                    Event::Upstream(UpstreamEvent::End) => return Err(Ending::Complete),
-                    Event::Upstream(_) => {}
-                    Event::Failed(_) => return Err(Ending::GivenUp),
-                }
-            }
-            // More than that is not worth a connection.
-            if left == 0 {
-                Err(Ending::GivenUp)
-            } else {
-                Ok(true)
-            }
+    let input = match link::read(link, &active.io, sh, READ_BYTES) {
+        Ok(None) => return Ok(false),
+        Ok(Some(input)) if input.bytes > 0 => input,
+        Ok(Some(_)) | Err(_) => return Err(Ending::GivenUp),
+    };
+    draining.left_bytes = draining.left_bytes.saturating_sub(input.bytes as u64);
+    let engine = &mut active.io.engine;
+    engine.receive(&mut sh.attempts.buffer);
+    while let Some(event) = engine.event() {
+        match event {
+            Event::Upstream(UpstreamEvent::End) => return Err(Ending::Complete),
+            Event::Upstream(_) => {}
+            Event::Failed(_) => return Err(Ending::GivenUp),
         }
-        Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
-            link.flags.readable = false;
-            Ok(false)
-        }
-        _ => Err(Ending::GivenUp),
+    }
+    // More than that is not worth a connection.
+    match draining.left_bytes {
+        0 => Err(Ending::GivenUp),
+        _ => Ok(true),
     }
 }
 
