@@ -91,7 +91,7 @@ pub fn bind_beside(address: SocketAddr, options: &SocketOptions) -> Result<Bound
 /// Has a socket of [`bind_beside`] listen. From then on a socket without SO_REUSEPORT cannot be bound beside it.
 ///
 /// # Errors
-/// `listen()` with EADDRINUSE if somebody else took the address meanwhile.
+/// `listen()` with EADDRINUSE if another process took the address meanwhile.
 pub fn begin(socket: &OwnedFd, options: &SocketOptions) -> Result<(), BindError> {
     listen(socket, options.backlog)?;
     sockopt::set_socket_reuseport(socket, options.reuseport)

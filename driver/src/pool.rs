@@ -48,7 +48,7 @@ impl Pool {
     /// Queues a task; `start` starts one more thread.
     ///
     /// # Errors
-    /// As much waits already as `limits` allows.
+    /// The queue is as long as `limits` allows.
     pub(crate) fn submit(
         &self,
         work: Work,

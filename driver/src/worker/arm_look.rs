@@ -21,7 +21,7 @@ pub struct ArmLook {
     next_ms: u64,
     /// A turn was run since the last look.
     is_due: bool,
-    /// Memory of the arms that were seen in this round, bytes.
+    /// Memory of the arms measured in this round, bytes.
     sums: Sums,
     /// The sums of the round before, which the meters have.
     shown: Sums,

@@ -22,7 +22,7 @@ use server_upstream::request::Failure;
 use server_upstream::route::Route;
 use sys::connect::Connecting;
 
-use super::conn::{AnswerResult, Conn, answer, look_at_arms};
+use super::conn::{AnswerResult, Conn, answer, report_arms};
 use super::detached::DetachedExchange;
 use super::disposition::Disposition;
 use super::entry::Entry;
@@ -49,7 +49,7 @@ pub trait EventLoop: Sized {
     /// The tables, and the state shared by all entries.
     fn parts(&mut self) -> (&mut Tables<Self::Net>, &mut Shared<Self::Net>);
 
-    /// Reads from all that is ready ([`Self::read`]), and carries out orders; breaks if the loop is to end.
+    /// Reads from all ready entries ([`Self::read`]), and carries out commands; breaks if the loop is to end.
     fn read_ready(&mut self) -> ControlFlow<()>;
 
     /// Calls a step of one entry; `None` if it panicked and that costs no more than the entry.
@@ -120,7 +120,7 @@ pub trait EventLoop: Sized {
                 .turned(clients.slots(), now_ms, |slot, each| {
                     let key = clients.key_at(slot);
                     if let Some(conn) = key.and_then(|key| clients.get_mut(key)) {
-                        look_at_arms(conn, each);
+                        report_arms(conn, each);
                     }
                 });
         }

@@ -94,5 +94,6 @@ impl Drop for MemoryWatch {
 const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Time between two lines in the log.
 const LOG_INTERVAL: Duration = Duration::from_secs(1);
-/// This part of the limit below it, idle connections are closed; full once, new requests are refused down to there.
+/// Idle connections are closed once less than one part in this many of the limit is left. After the limit was reached, new
+/// requests are refused until that much is free again.
 const NEAR_PART: u64 = 8;

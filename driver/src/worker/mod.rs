@@ -275,7 +275,7 @@ impl Worker {
         }
         self.leaving = true;
         self.is_terminating = true;
-        // The control socket may be at its end: nothing more is heard from it.
+        // The control socket may be at its end: no further message comes.
         let _ = self.poller.remove(&self.control);
         self.command(|| Command::Terminate);
     }
@@ -393,7 +393,7 @@ impl Drop for EndNotice {
 const CONTROL: u64 = 0;
 const ENDED: u64 = 1;
 const SIGNAL: u64 = 2;
-/// The first token of the sockets that background fetches have.
+/// First token of the sockets of background fetches.
 const FETCHES: u64 = 3;
 /// Maximum interval between updates of the local time's offset and reports of panics.
 const HOUSEKEEP_MS: u64 = 10_000;

@@ -158,7 +158,7 @@ fn pause<S>(c: &mut Conn<S>, now_ms: u64) {
     }
 }
 
-/// Whether the next bytes are being read since before this time.
+/// Whether a read of the next bytes has been in progress since before this time.
 pub(super) fn waits_since_before(exchanges: &Exchanges, at_ms: u64) -> bool {
     let ahead = exchanges.ahead.as_ref();
     let paused_ms = ahead.and_then(|ahead| ahead.paused_ms());

@@ -290,7 +290,7 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
             if is_due(stuck_at_ms) {
                 let stuck_at_ms = stuck_at_ms.unwrap_or(now_ms);
                 if fetching::waits_since_before(exchanges, stuck_at_ms) {
-                    // It is not the client that takes its time.
+                    // The wait is for the disk, not for the client.
                     c.last_progress_ms = now_ms;
                     return Ok(());
                 }

@@ -46,7 +46,7 @@ pub use eviction_priority::EvictionPriority;
 pub use lifecycle::ENDED_MS;
 pub use probe::accepted;
 pub use probe::closed as end_probe;
-pub use probe::{add_cpu, look_at_arms};
+pub use probe::{add_cpu, report_arms};
 pub use state::Conn;
 pub(crate) use trace::write as debug;
 

@@ -1,7 +1,7 @@
 //! Exchanges without a client any more ([`Outliving`]): their responses are read to the end and discarded.
 //!
 //! An exchange outlives its client if `*_ignore_client_abort on` or `*_store` applies and its request is complete. After
-//! a reset of its stream the connection has it. After the end of the connection [`State::Outlived`] has it, with the
+//! a reset of its stream the connection keeps it. After the end of the connection [`State::Outlived`] has it, with the
 //! socket, as in nginx; nothing is read or written. The access log line is written at the end of the response.
 //! `*_read_timeout` and `worker_shutdown_timeout` still apply.
 //!

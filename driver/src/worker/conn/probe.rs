@@ -10,7 +10,7 @@ mod sampling;
 mod state;
 
 pub(super) use arm_figures::EndedBy;
-pub use arms::{add_cpu, look_at_arms};
+pub use arms::{add_cpu, report_arms};
 pub(super) use arms::{add_host_arm, file_became_shorter};
 pub use points::{accepted, closed};
 pub(super) use points::{

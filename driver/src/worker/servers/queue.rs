@@ -281,7 +281,7 @@ fn promote<S>(
     delivered
 }
 
-/// Asks requests without an answer again, each alone; the connection is of no further use.
+/// Repeats unanswered requests, each alone; the connection is closed.
 pub(super) fn retry<N: Net>(io: &Io, queue: &mut Queue, sh: &mut Shared<N>) {
     sh.attempts.pause(io.pool, &io.addr, sh.clock.mono_ms);
     for queued in queue.requests.drain(..) {

@@ -273,7 +273,7 @@ impl Exchanges {
         }
     }
 
-    /// Puts something at the end of the output queue.
+    /// Appends to the output queue.
     #[inline(always)]
     fn queue(&mut self, put: impl FnOnce(&mut OutputQueue)) {
         let before = self.out.len();
@@ -370,7 +370,7 @@ impl Exchanges {
 }
 
 impl ActiveExchange {
-    /// Until when it waits at most, for itself or for the next piece of its response.
+    /// Latest end of its wait, for itself or for the next piece of its response.
     #[inline]
     pub(crate) fn waits_until_ms(&self) -> Option<u64> {
         self.exchange.due_ms()

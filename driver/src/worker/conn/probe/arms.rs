@@ -118,7 +118,7 @@ pub fn add_cpu<S>(c: &mut Conn<S>, ns: u64) {
 }
 
 /// Brings the meters of an open connection's arms up to date, and reports its memory for each.
-pub fn look_at_arms<S>(c: &mut Conn<S>, mut each: impl FnMut(&Arc<ArmMeter>, u64)) {
+pub fn report_arms<S>(c: &mut Conn<S>, mut each: impl FnMut(&Arc<ArmMeter>, u64)) {
     let Some(recording) = c.probe.recording_mut() else {
         return;
     };
