@@ -15,7 +15,7 @@ use crate::vars::Variable;
 pub use lookup::{
     basic_credentials, basic_user, decode_base64, find_arg, find_cookie, find_cookies, random_id,
 };
-use lookup::{dashed, http_field, join, sent_field};
+use lookup::{http_field, join, sent_field, with_dashes};
 use out::{Out, put, put_number, put_opt, put_seconds, put_three_digits};
 
 mod proxied;
@@ -37,7 +37,7 @@ const REQUEST: &[Variable] = variables! {
         !line.is_empty()
     };
     "request_method": "request method" => |x, _, _, o| {
-        // An error page is fetched with GET, whatever was asked for; a subrequest has the method of the client's request.
+        // An error page is fetched with GET, regardless of the request's method; a subrequest has the method of the client's request.
         let asked = x.target.method != Method::Get || x.is_subrequest();
         let became_get = !asked && x.head.method != Method::Get;
         let name = if became_get {
@@ -151,7 +151,7 @@ const RESPONSE: &[Variable] = variables! {
         => |x, cx, _, o| put_seconds(o, cx.clock.mono_ms.saturating_sub(x.started_ms));
     "sent_http_": "response header field of this name" => |x, _, name, o| sent_field(x, name, o);
     "sent_trailer_": "trailer field of this name" => |x, _, name, o| {
-        let name = dashed(name);
+        let name = with_dashes(name);
         let mut found = x.reply.trailers.named(&name).peekable();
         if found.peek().is_none() {
             return false;

@@ -11,8 +11,8 @@ use tls::{ClientCertError, Verified};
 use crate::exchange::{Exchange, Tls};
 use crate::http::{Http, LocalHttp};
 
-/// Whether a server is not to be reached on this connection: another one was named in its handshake, and this one would
-/// have asked for a certificate in a way of its own.
+/// Whether the request must come on a new connection: its server is not the one of the handshake, and would have requested a
+/// client certificate differently.
 pub(crate) fn is_misdirected(x: &Exchange, http: &LocalHttp, server: usize) -> bool {
     let (Some(tls), Some(config)) = (&x.tls, &http.tls[server].config) else {
         return false;

@@ -64,7 +64,7 @@ pub enum Content {
     Sent,
     /// The exchange was redirected internally.
     Restart,
-    /// Nothing yet: run this handler again when the exchange's timer fires, or when the body that it asked for is there.
+    /// Nothing yet: run this handler again when the exchange's timer fires, or when its request body is there.
     Wait,
 }
 

@@ -61,6 +61,10 @@ pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
         DetachedEnd::TimedOut => abandon(x, GATEWAY_TIMEOUT),
         DetachedEnd::Closed => abandon(x, CLIENT_CLOSED),
     }
+    if let Some(upstream) = &mut x.upstream {
+        // The observer reads the times of a finished attempt, as the log does.
+        upstream.close(cx.clock.mono_ms);
+    }
     request.observe(end);
     match request.is_logged {
         true => phases::log(&mut request.exchange, cx),

@@ -8,7 +8,8 @@ use server_base::waker::WakeKey;
 
 use super::{Discarded, discard, end};
 use crate::exchange::{
-    DetachedEnd, DetachedRequest, MAX_SUBREQUESTS_DEEP, Peer, Queues, State, TooMany, Wait,
+    DetachedEnd, DetachedRequest, MAX_SUBREQUESTS_DEEP, Peer, Queues, State, TooMany, Upstream,
+    Wait,
 };
 use crate::testing::{Outcome, START_MS, World, watch};
 
@@ -142,6 +143,25 @@ fn an_end_without_a_response_has_a_status() {
         end(&mut request, &mut world.cx(), cause);
         assert_eq!(request.exchange.status(), status);
     }
+}
+
+#[test]
+fn an_observer_sees_the_end_of_the_last_attempt() {
+    let mut world = World::new("");
+    let x = world.get("/a");
+    let request = DetachedRequest::child_of(&x, &world.cx(), b"/b", b"");
+    let ended_ms = Rc::new(Cell::new(None));
+    let seen = Rc::clone(&ended_ms);
+    let mut request = (request.expect("it is the first")).observed_by(move |x, _| {
+        let attempt = x.upstream.as_mut().and_then(|upstream| upstream.last());
+        seen.set(attempt.and_then(|attempt| attempt.ended_ms));
+    });
+    let mut upstream = Box::<Upstream>::default();
+    upstream.begin_attempt(Rc::from(*b"a"), START_MS, None);
+    request.exchange.upstream = Some(upstream);
+    world.pass(5);
+    end(&mut request, &mut world.cx(), DetachedEnd::TimedOut);
+    assert_eq!(ended_ms.get(), Some(START_MS + 5));
 }
 
 #[test]

@@ -188,6 +188,17 @@ impl Exchange {
         }
     }
 
+    /// Takes the connection's addresses, its TLS and the server of another exchange of the same client.
+    pub(crate) fn copy_client(&mut self, of: &Self) {
+        self.proxy = of.proxy;
+        self.proxied.clone_from(&of.proxied);
+        self.tls.clone_from(&of.tls);
+        self.target.host_port = of.target.host_port;
+        self.route.port = of.route.port;
+        self.route.server = of.route.server;
+        self.route.location = of.route.own_server().location;
+    }
+
     /// Resets all decisions about the response.
     pub fn clear_reply(&mut self) {
         self.reply.reset();

@@ -98,7 +98,7 @@ pub enum Event {
     SampleDropped,
     /// The visit of an experiment's beacon was given to the queue for the store process.
     BeaconRecorded,
-    /// A beacon came of a user who is in no experiment.
+    /// A beacon came from a user outside all experiments.
     BeaconOutside,
     /// A beacon was refused: `Content-Type`.
     BeaconContentType,
@@ -142,7 +142,7 @@ const EVENTS: usize = Event::BeaconNotLive as usize + 1;
 pub struct FileFigures {
     /// Open files that are kept.
     pub kept: u64,
-    /// Files asked for that were open already.
+    /// Requested files that were open already.
     pub hits: u64,
     /// Files that had to be opened.
     pub misses: u64,

@@ -40,7 +40,7 @@ pub fn map_with(x: &mut Exchange, cx: &mut Ctx<'_>, name: &[u8]) -> Result<Vec<u
     };
     path.extend_from_slice(x.target.uri.get(skip..).unwrap_or_default());
     path.extend_from_slice(name);
-    contained(x, path, fixed)
+    check_contained(x, path, fixed)
 }
 
 /// The path of a candidate of `try_files`. A `computed` name loses its [`aliased_prefix`].
@@ -56,7 +56,7 @@ pub fn map_candidate(
     let (mut path, fixed, _) = directory(x, cx)?;
     let skip = if computed { aliased_prefix(x, name) } else { 0 };
     path.extend_from_slice(&name[skip..]);
-    contained(x, path, fixed)
+    check_contained(x, path, fixed)
 }
 
 /// Length in bytes of the location's prefix at the start of a name with variables.
@@ -79,7 +79,7 @@ pub fn aliased_prefix(x: &Exchange, name: &[u8]) -> usize {
 /// # Errors
 /// The status to answer with: 404 if the path would leave the constant part of its directory, 500 if a variable
 /// depends on a failed regular expression.
-pub fn computed(
+pub fn evaluate_path(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     value: &Value,
@@ -95,7 +95,7 @@ pub fn computed(
     };
     let path = full_path(base, &name);
     let fixed = path.len() - name.len() + own;
-    contained(x, path, fixed)
+    check_contained(x, path, fixed)
 }
 
 /// The directory of the location, the length of its part without variables, and the mapping by `alias`.
@@ -151,7 +151,7 @@ fn evaluate(
 }
 
 /// Checks that the part of a path after its first `fixed` bytes stays below them.
-fn contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
+fn check_contained(x: &Exchange, path: Vec<u8>, fixed: usize) -> Result<Vec<u8>, u16> {
     // The rest may continue a segment of the directory, so the segment it joins counts too.
     let segment = path[..fixed]
         .iter()
@@ -215,7 +215,7 @@ pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
         policy.symlinks.mode = *mode;
         if let Some(from) = from {
             let from = from.to_vec(x, cx);
-            match trusted(&from, path) {
+            match trusted_len(&from, path) {
                 Some(len) if len == path.len() => policy.symlinks.mode = SymlinkMode::Off,
                 Some(len) => policy.symlinks.from = len,
                 None => {}
@@ -227,7 +227,7 @@ pub fn policy(x: &mut Exchange, cx: &mut Ctx<'_>, path: &[u8]) -> OpenPolicy {
 
 /// Length of the part of `path` that the directory `from` exempts from the check for links: it must end at the end
 /// of a segment.
-fn trusted(from: &[u8], path: &[u8]) -> Option<usize> {
+fn trusted_len(from: &[u8], path: &[u8]) -> Option<usize> {
     let rest = path.strip_prefix(from).filter(|_| !from.is_empty())?;
     match (rest.first(), from.last()) {
         (None | Some(b'/'), _) => Some(from.len()),
@@ -272,11 +272,11 @@ mod tests {
 
     #[test]
     fn links_are_trusted_in_whole_segments_of_the_path() {
-        assert_eq!(trusted(b"/srv/www", b"/srv/www/a"), Some(8));
-        assert_eq!(trusted(b"/srv/www/", b"/srv/www/a"), Some(8));
-        assert_eq!(trusted(b"/srv/www", b"/srv/www"), Some(8));
-        assert_eq!(trusted(b"/srv/ww", b"/srv/www/a"), None);
-        assert_eq!(trusted(b"/other", b"/srv/www/a"), None);
-        assert_eq!(trusted(b"", b"/srv/www/a"), None);
+        assert_eq!(trusted_len(b"/srv/www", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted_len(b"/srv/www/", b"/srv/www/a"), Some(8));
+        assert_eq!(trusted_len(b"/srv/www", b"/srv/www"), Some(8));
+        assert_eq!(trusted_len(b"/srv/ww", b"/srv/www/a"), None);
+        assert_eq!(trusted_len(b"/other", b"/srv/www/a"), None);
+        assert_eq!(trusted_len(b"", b"/srv/www/a"), None);
     }
 }

@@ -407,14 +407,14 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
         debug_http!(x, "content phase: handler of the location");
         match handler(x, cx) {
             Content::Declined => {}
-            done => return answered(x, cx, done, None),
+            done => return end_content(x, cx, done, None),
         }
     }
     while let Some(handler) = http.handlers.content.get(x.progress.handler) {
         debug_http!(x, "content phase: {}", x.progress.handler);
         match handler(x, cx) {
             Content::Declined => x.progress.handler += 1,
-            done => return answered(x, cx, done, Some(x.progress.handler)),
+            done => return end_content(x, cx, done, Some(x.progress.handler)),
         }
     }
     if x.target.uri.ends_with(b"/") {
@@ -433,7 +433,7 @@ fn content(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 
 /// Ends a content handler that has not declined.
 #[inline(always)] // See `phase`.
-fn answered(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
+fn end_content(x: &mut Exchange, cx: &mut Ctx<'_>, done: Content, handler: Option<usize>) {
     match done {
         Content::Sent => x.record_event(|| Event::Answered(handler)),
         Content::Status(status) => {

@@ -51,7 +51,7 @@ impl PortSlots {
                 None => strangers.push(port),
             }
         }
-        // An address that comes back to its place leaves it to nobody else; the first places are given first.
+        // A returning address keeps its old slot; new addresses get the lowest free slots.
         empty.retain(|at| !self.0[*at].taken);
         let mut empty = empty.into_iter();
         for port in strangers {

@@ -58,7 +58,7 @@ pub fn status(x: &mut Exchange, cx: &mut Ctx<'_>, status: u16) {
         x.refuse_body();
     }
     if let Some(early) = &mut x.response.early_responses {
-        // They belong to the response that was meant.
+        // They belong to the response that this status replaces.
         early.hints.clear();
     }
     let http = Rc::clone(&x.route.http);
@@ -291,7 +291,7 @@ pub fn send(x: &mut Exchange, cx: &mut Ctx<'_>, chunk: Option<Chunk>) {
 fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     let status = x.reply.status;
     if matches!(status, 204 | 304) {
-        let of_server = x.upstream.as_ref().is_some_and(|u| u.answered(status));
+        let of_server = x.upstream.as_ref().is_some_and(|u| u.has_status(status));
         if !of_server {
             x.reply.content_type.clear();
         }
@@ -325,7 +325,11 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     }
     content::describe(head, reply, x.route.own_server().timing);
     if !reply.location.is_empty() {
-        head.push_id(FieldId::Location, b"Location", &escaped(&reply.location));
+        head.push_id(
+            FieldId::Location,
+            b"Location",
+            &escape_location(&reply.location),
+        );
     }
     if let Some(etag) = &reply.etag {
         head.push_id(FieldId::Etag, b"ETag", etag);
@@ -354,7 +358,7 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
 
 /// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
 /// the name of another host.
-pub fn escaped(location: &[u8]) -> Vec<u8> {
+pub fn escape_location(location: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(location, Escape::Location, &mut out);
     out

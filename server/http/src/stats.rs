@@ -99,7 +99,7 @@ impl Counted {
 
 impl Drop for Counted {
     fn drop(&mut self) {
-        // At the very end of a thread its cell may be gone; nobody reads it after that.
+        // At the very end of a thread its cell may be gone; it is not read after that.
         let _ = CELL.try_with(|cell| shift(&cell.at[place(self.protocol, self.activity)], -1));
     }
 }

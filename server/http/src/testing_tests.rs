@@ -67,7 +67,7 @@ pub(crate) struct Ran {
 }
 
 impl Ran {
-    /// The handlers that ran since this was asked.
+    /// The handlers that ran since the last call.
     pub(crate) fn handlers(&self) -> String {
         std::mem::take(&mut *self.ran.borrow_mut()).join(" ")
     }

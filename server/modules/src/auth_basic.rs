@@ -107,7 +107,7 @@ fn check(x: &mut Exchange, cx: &mut Ctx<'_>) -> Access {
         x.log(Level::Info, text);
         return challenge(x, &realm);
     };
-    let path = match paths::computed(x, cx, file, dir) {
+    let path = match paths::evaluate_path(x, cx, file, dir) {
         Ok(path) => path,
         // As for a missing user file, which refuses all clients.
         Err(404) => return Access::Deny(403),

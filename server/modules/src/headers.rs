@@ -236,7 +236,7 @@ fn add(x: &mut Exchange, name: &[u8], value: &[u8]) {
         FieldId::Etag => x.reply.etag = (!value.is_empty()).then(|| value.into()),
         _ if value.is_empty() => {}
         FieldId::Location => {
-            let value = reply::escaped(value);
+            let value = reply::escape_location(value);
             x.reply.fields.push_id(FieldId::Location, name, &value);
         }
         id => x.reply.fields.push_id(id, name, value),

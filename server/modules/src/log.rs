@@ -375,7 +375,7 @@ fn write_computed(
         return;
     }
     // A path outside of its directory has been logged.
-    let Ok(full) = paths::computed(x, cx, path, &http.prefix) else {
+    let Ok(full) = paths::evaluate_path(x, cx, path, &http.prefix) else {
         return;
     };
     let full = PathBuf::from(std::ffi::OsString::from_vec(full));

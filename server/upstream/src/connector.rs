@@ -13,12 +13,10 @@ use std::sync::Arc;
 
 use engines::http::{Fields, ResponseHead};
 
-use crate::request::{
-    AttemptWatch, Failure, RequestSpec, UpstreamError, UpstreamEvent, UpstreamRequest, attempt,
-};
+use crate::request::{AttemptWatch, RequestSpec, UpstreamRequest};
 use crate::route::Route;
 use server_base::name_servers::NameServers;
-use server_base::waker::{WakeQueue, Waker};
+use server_base::waker::Waker;
 
 /// Connects to servers and resolves names.
 pub trait Connector {
@@ -92,29 +90,3 @@ impl Lookup {
         Rc::strong_count(&self.0) == 1
     }
 }
-
-/// A connector that reaches no server: every attempt fails, no name is found.
-#[derive(Debug, Default)]
-pub struct NoServers;
-
-impl Connector for NoServers {
-    fn call(&mut self, _: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest {
-        let (ours, theirs) = attempt(request, waker, &WakeQueue::default(), 0);
-        let failure = Failure::Socket {
-            call: "connect()",
-            errno: ENETUNREACH,
-        };
-        theirs.deliver(UpstreamEvent::Failed(UpstreamError::unsent(failure, false)));
-        ours
-    }
-
-    fn resolve(&mut self, _: Option<&Arc<NameServers>>, _: &str, _: u64, waker: Waker) -> Lookup {
-        let lookup = Lookup::pending();
-        lookup.complete(Err("3: Host not found".to_owned()));
-        waker.wake();
-        lookup
-    }
-}
-
-/// No way to the network.
-const ENETUNREACH: i32 = 101;

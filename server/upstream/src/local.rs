@@ -9,7 +9,7 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 
 use crate::group::{Group, GroupId, Groups, Keepalive, Server, UnresolvedHost};
-use crate::peer::PeerNames;
+use crate::peer::SelectedPeer;
 use crate::peers::{PeerId, PeerList};
 use crate::pool::group_digest;
 use crate::resolved_hosts::ResolvedHosts;
@@ -33,9 +33,12 @@ pub struct LocalGroup {
     pub(crate) hosts: Option<Box<ResolvedHosts>>,
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) digest: u64,
-    /// Names of peers by index, made with the first choice of a peer.
-    names: RefCell<Vec<Option<(PeerId, PeerNames)>>>,
+    /// Addresses and names by index, made with the first choice of a peer; `None` for a group of one request.
+    selected: Option<RefCell<SelectedPeers>>,
 }
+
+/// Addresses and names of peers, by index.
+type SelectedPeers = Vec<Option<(PeerId, SelectedPeer)>>;
 
 /// The name servers for hosts without addresses, and the time limit of a lookup, milliseconds.
 pub type LookupBy<'a> = (Option<&'a Arc<NameServers>>, u64);
@@ -80,6 +83,7 @@ impl LocalGroup {
         Self {
             keepalive: group.keepalive,
             digest: group_digest(&group.name),
+            selected: Some(RefCell::default()),
             ..Self::of(&group.name, &group.servers, by)
         }
     }
@@ -108,7 +112,10 @@ impl LocalGroup {
 
     /// A group with peers that all threads share.
     pub fn of_shared(name: &[u8], peers: Arc<SharedPeers>) -> Self {
-        Self::with(name, Peers::Shared(peers), None)
+        Self {
+            selected: Some(RefCell::default()),
+            ..Self::with(name, Peers::Shared(peers), None)
+        }
     }
 
     /// A group of these servers.
@@ -126,22 +133,24 @@ impl LocalGroup {
             hosts,
             keepalive: None,
             digest: 0,
-            names: RefCell::default(),
+            selected: None,
         }
     }
 
-    /// Address and names of a peer.
-    pub(crate) fn names_of(&self, id: PeerId) -> Option<PeerNames> {
-        let mut all = self.names.borrow_mut();
+    /// Address and names of a peer of `peers`, the list of this group.
+    pub(crate) fn selected(&self, peers: &PeerList, id: PeerId) -> Option<SelectedPeer> {
+        let Some(all) = &self.selected else {
+            return peers.get(id).map(SelectedPeer::of);
+        };
+        let mut all = all.borrow_mut();
         let at = id.index();
         if all.len() <= at {
             all.resize_with(at + 1, || None);
         }
         let place = &mut all[at];
         if place.as_ref().is_none_or(|(known, _)| *known != id) {
-            let names = (self.peers).with(|peers| peers.get(id).map(PeerNames::of));
-            *place = names.map(|names| (id, names));
+            *place = peers.get(id).map(|peer| (id, SelectedPeer::of(peer)));
         }
-        place.as_ref().map(|(_, names)| names.clone())
+        place.as_ref().map(|(_, selected)| selected.clone())
     }
 }

@@ -29,7 +29,7 @@ pub struct Peer {
 
 /// Address and names of a peer, for one thread. They are copies: threads share no counter of references.
 #[derive(Clone, Debug)]
-pub struct PeerNames {
+pub struct SelectedPeer {
     /// The address.
     pub addr: UpstreamAddr,
     /// The address as `$upstream_addr` shows it.
@@ -86,7 +86,7 @@ impl Peer {
     }
 }
 
-impl PeerNames {
+impl SelectedPeer {
     /// Copies of a peer's names.
     pub fn of(peer: &Peer) -> Self {
         let addr = match &peer.addr {

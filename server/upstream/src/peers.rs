@@ -181,7 +181,7 @@ impl PeerList {
         peer.conns += 1;
         let life = peer.life;
         if peer.is_full() {
-            self.changed(index);
+            self.mark_changed(index);
         }
         Some(PeerId { index, life })
     }
@@ -213,7 +213,7 @@ impl PeerList {
         let was_full = peer.is_full();
         peer.conns -= 1;
         if was_full {
-            self.changed(id.index);
+            self.mark_changed(id.index);
         }
     }
 
@@ -226,7 +226,7 @@ impl PeerList {
         if peer.failures.max() > 0 {
             peer.weights.fail(peer.failures.max());
         }
-        self.changed(id.index);
+        self.mark_changed(id.index);
         is_out
     }
 
@@ -248,16 +248,16 @@ impl PeerList {
             && peer.failures.count() > 0
         {
             change(&mut peer.failures);
-            self.changed(id.index);
+            self.mark_changed(id.index);
         }
     }
 
     #[inline]
-    fn changed(&mut self, index: u32) {
+    fn mark_changed(&mut self, index: u32) {
         let peer = &mut self.peers[index as usize];
         match peer.is_backup {
-            true => self.backup.changed(peer),
-            false => self.primary.changed(peer),
+            true => self.backup.mark_changed(peer),
+            false => self.primary.mark_changed(peer),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use crate::connector::Resolve;
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
-use crate::peer::PeerNames;
+use crate::peer::SelectedPeer;
 use crate::peers::{PeerId, TriedPeers};
 use crate::pool;
 use crate::resolved_hosts::PendingLookups;
@@ -20,7 +20,7 @@ use crate::route::Pool;
 #[derive(Debug)]
 pub enum Pick {
     /// A server.
-    Chosen(PeerNames),
+    Selected(SelectedPeer),
     /// None is alive and free ("no live upstreams").
     None,
     /// Names are being resolved; the waker of the lookup wakes.
@@ -75,7 +75,7 @@ impl Picker {
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
         if self.group.hosts.is_none() {
-            return self.choose(now_ms).map_or(Pick::None, Pick::Chosen);
+            return self.choose(now_ms).map_or(Pick::None, Pick::Selected);
         }
         let group = Rc::clone(&self.group);
         let Some(hosts) = &group.hosts else {
@@ -84,7 +84,7 @@ impl Picker {
         if hosts.is_idle(&self.asked, now_ms)
             && let Some(chosen) = self.choose(now_ms)
         {
-            return Pick::Chosen(chosen);
+            return Pick::Selected(chosen);
         }
         // First without waiting, if the known addresses are not stale; then with all hosts.
         for needed in [false, true] {
@@ -95,7 +95,7 @@ impl Picker {
             }
             if let Some(chosen) = self.choose(now_ms) {
                 hosts.refresh(&self.asked, now_ms, resolve);
-                return Pick::Chosen(chosen);
+                return Pick::Selected(chosen);
             }
         }
         let error = hosts.error(&self.asked);
@@ -132,6 +132,11 @@ impl Picker {
         &self.group.name
     }
 
+    /// Whether the group keeps idle connections.
+    pub fn has_pool(&self) -> bool {
+        self.group.keepalive.is_some()
+    }
+
     /// The pool of idle connections of the group, if it keeps any. `place` is a digest of the location that passes the request on,
     /// and is computed only if locations do not share connections.
     pub fn pool(&self, place: impl FnOnce() -> u64) -> Option<Pool> {
@@ -139,14 +144,14 @@ impl Picker {
         Some(pool::pool(self.group.digest, keepalive, place))
     }
 
-    fn choose(&mut self, now_ms: u64) -> Option<PeerNames> {
-        let (picked, is_single) = self.group.peers.with(|peers| {
-            let picked = peers.pick(&mut self.tried, seconds(now_ms));
-            (picked, peers.is_single())
-        });
-        let peer = picked?;
-        (self.current, self.is_single) = (Some(peer), is_single);
-        self.group.names_of(peer)
+    fn choose(&mut self, now_ms: u64) -> Option<SelectedPeer> {
+        // All under one lock: another thread may remove the peer of a shared list.
+        let (id, is_single, selected) = self.group.peers.with(|peers| {
+            let id = peers.pick(&mut self.tried, seconds(now_ms))?;
+            Some((id, peers.is_single(), self.group.selected(peers, id)?))
+        })?;
+        (self.current, self.is_single) = (Some(id), is_single);
+        Some(selected)
     }
 
     #[inline]

@@ -87,7 +87,7 @@ impl Bench {
     fn pick(&mut self, picker: &mut Picker) -> String {
         let names = &mut self.names;
         match picker.pick(self.now_ms, &mut |_, name, _| names.resolve(name)) {
-            Pick::Chosen(chosen) => String::from_utf8_lossy(&chosen.name).into_owned(),
+            Pick::Selected(chosen) => String::from_utf8_lossy(&chosen.name).into_owned(),
             Pick::None => "none".to_owned(),
             Pick::Wait => "wait".to_owned(),
             Pick::Unresolved(why) => why,

@@ -82,7 +82,7 @@ fn threads_choose_in_one_order() {
 /// The name of the server that a request of this group gets.
 fn chosen(picker: &mut Picker) -> String {
     match picker.pick(1_000_000, &mut |_, _, _| unreachable!("all have addresses")) {
-        Pick::Chosen(chosen) => String::from_utf8_lossy(&chosen.server).into_owned(),
+        Pick::Selected(chosen) => String::from_utf8_lossy(&chosen.server).into_owned(),
         other => format!("{other:?}"),
     }
 }

@@ -96,7 +96,7 @@ impl Layers {
         for at in self.layers[around.0].own.clone() {
             let (slot, outer) = self.own[at];
             if !self.is_own(start, slot) {
-                let index = self.derived(around, slot, outer);
+                let index = self.find_or_derive(around, slot, outer);
                 self.own.push((slot, index));
             }
         }
@@ -126,7 +126,7 @@ impl Layers {
     }
 
     /// The settings of one slot for levels inside `around` that write none of them.
-    fn derived(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
+    fn find_or_derive(&mut self, around: LayerId, slot: usize, outer: usize) -> usize {
         let mut known = self.derived.iter(self.layers[around.0].derived);
         if let Some((_, index)) = known.find(|(known, _)| *known == slot) {
             return *index;

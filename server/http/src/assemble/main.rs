@@ -62,7 +62,7 @@ conf::directives! {
     directive "worker_processes": Contexts::MAIN, TAKE1, "1", "number | auto" => once!(|b, d| {
         b.main.worker_processes = match d.arg(0) {
             b"auto" => std::thread::available_parallelism().map_or(1, |n| n.get() as u32),
-            _ => bounded(d, 1, u64::from(MAX_THREADS))? as u32,
+            _ => parse_bounded(d, 1, u64::from(MAX_THREADS))? as u32,
         };
         Ok(())
     });
@@ -218,7 +218,7 @@ fn load_module(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     ))
 }
 
-fn bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
+fn parse_bounded(d: &Directive, low: u64, high: u64) -> Result<u64, ConfError> {
     let n = conf::parse_number(d.arg(0))
         .filter(|n| *n >= low)
         .ok_or_else(|| server_base::from_args::invalid(d))?;

@@ -1,7 +1,7 @@
 //! `listen`: from directives to sockets and the servers behind each.
 //!
 //! A wildcard address and specific addresses of the same port share the wildcard's socket (unless they ask for one of
-//! their own with `bind` or a socket option); which server is meant is then decided by the local address.
+//! their own with `bind` or a socket option); the local address then selects the server.
 //!
 //! Source: nginx documentation, directive `listen`.
 
@@ -26,7 +26,7 @@ pub struct ListenDraft {
     pub server: usize,
     /// Socket options, if any was written.
     pub options: Option<SocketOptions>,
-    /// A socket of its own was asked for.
+    /// It has a socket of its own (`bind`).
     pub bind: bool,
     /// `default_server`.
     pub default: bool,

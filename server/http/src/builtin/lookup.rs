@@ -57,7 +57,7 @@ pub fn random_id() -> [u8; 16] {
     id
 }
 
-pub(super) fn dashed(name: &[u8]) -> Vec<u8> {
+pub(super) fn with_dashes(name: &[u8]) -> Vec<u8> {
     name.iter()
         .map(|b| if *b == b'_' { b'-' } else { *b })
         .collect()

@@ -52,7 +52,7 @@ pub trait BodyStage {
     /// See [`BodyStage::chunk`].
     fn end(&mut self, out: &mut VecDeque<Chunk>) -> Result<(), Broken>;
 
-    /// Bytes of memory that the stage has to wait for before it can take a piece ([`memory::claim`]); asked before it is
+    /// Bytes of memory that the stage has to wait for before it can take a piece ([`memory::claim`]); called before it is
     /// given one, and again when there may be as many.
     fn missing_bytes(&mut self) -> Option<u64> {
         None
@@ -85,7 +85,7 @@ pub trait BodyStage {
 pub enum StageStatus {
     /// Its input is done.
     Idle,
-    /// Some of it; it is to be asked again.
+    /// It did a part and must be called again.
     Again,
     /// As `Again`, and next comes the body of this subrequest.
     Join(Box<Subrequest>),

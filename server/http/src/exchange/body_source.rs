@@ -6,7 +6,7 @@ use super::{Ctx, Wait};
 
 /// Produces the rest of a body, behind the chunks of a [`ResponseBody`](super::ResponseBody).
 pub trait BodySource {
-    /// The next piece; never asked again after the end.
+    /// The next piece; not called again after the end.
     fn next(&mut self, cx: &mut Ctx<'_>) -> BodyRead;
 }
 

@@ -13,12 +13,11 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Method, RequestHead};
 use server_base::clock::Clock;
-use server_base::errlog::{Level, Printable};
 use server_base::peer::Peer;
 use server_base::transport::NO_SOCKET;
 use server_base::waker::{WakeKey, WakeQueue};
 
-use super::subrequest::{MAX_SUBREQUESTS_DEEP, TooMany};
+use super::subrequest::{TooMany, check_depth};
 use super::{Client, Ctx, Exchange};
 use crate::decision::Phase;
 use crate::http::LocalHttp;
@@ -82,12 +81,7 @@ impl DetachedRequest {
     /// # Errors
     /// Requests have started each other too many times; the log has a line.
     pub fn child_of(x: &Exchange, cx: &Ctx<'_>, uri: &[u8], args: &[u8]) -> Result<Self, TooMany> {
-        if x.subrequests.depth() >= MAX_SUBREQUESTS_DEEP {
-            let shown = Printable(uri);
-            let text = format_args!("subrequests cycle while processing \"{shown}\"");
-            x.log(Level::Error, text);
-            return Err(TooMany);
-        }
+        check_depth(x, uri)?;
         let place = (x.route.port, x.route.server);
         let mut child = Self::new(&x.route.http, place, x.head.clone(), cx.clock);
         let own = &mut child.exchange;
@@ -98,11 +92,8 @@ impl DetachedRequest {
             wake: WakeKey::default(),
             ..x.client
         };
-        own.proxy = x.proxy;
-        own.proxied.clone_from(&x.proxied);
-        own.tls.clone_from(&x.tls);
+        own.copy_client(x);
         own.target.host.clone_from(&x.target.host);
-        own.target.host_port = x.target.host_port;
         own.target.set_uri(uri);
         own.target.set_args(args);
         own.vars.copy_slots(&x.vars);

@@ -185,7 +185,7 @@ fn slow() -> Box<Slow> {
     ])))
 }
 
-/// A subrequest like [`slow`] that is asked twice before it waits.
+/// A subrequest like [`slow`] that is called twice before it waits.
 fn slow_subrequest() -> Box<Slow> {
     let mut slow = slow();
     slow.0.insert(1, BodyRead::Pending(Wait::woken()));

@@ -62,7 +62,7 @@ impl Exchange {
         }
     }
 
-    /// Whether somebody wants debugging messages about this exchange.
+    /// Whether debugging messages about this exchange are logged.
     pub fn is_debugged(&self) -> bool {
         let log = || self.route.core_loc().log();
         errlog::debugging() && (self.client.debug || log().enabled(Level::Debug))

@@ -34,7 +34,7 @@ part! {
         pub access_code: u16,
         /// The condition that the rest of the body waits for, as [`Exchange::pull`](super::Exchange::pull) found it.
         pub pull_wait: Option<Wait>,
-        /// The waker, if one was asked for; dropped when the exchange is logged.
+        /// The waker, if one was made; dropped when the exchange is logged.
         pub(super) waker: Option<Waker> => keep,
         /// The filters have run: it is too late for another status.
         pub header_sent: bool,

@@ -32,7 +32,7 @@ part! {
         pub source: Option<Rc<Opened>>,
         /// Whether range requests may be served from it.
         pub allow_ranges: bool,
-        /// Of several ranges that are asked for at once, none is served.
+        /// A request for several ranges gets the whole content.
         pub single_range: bool,
         /// The request's conditions are not evaluated: the origin of the response has done that.
         pub unconditional: bool,

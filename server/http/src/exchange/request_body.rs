@@ -15,12 +15,12 @@ pub(crate) use pieces::{Limits, Stream, Unread};
 /// The received part of a request body.
 #[derive(Default)]
 pub(crate) struct RequestBody {
-    /// Pieces that no handler has asked for yet.
+    /// Pieces that no handler has taken yet.
     pub(crate) held: VecDeque<Vec<u8>>,
     pub(crate) held_bytes: u64,
     /// All that has come.
     pub(crate) received: u64,
-    /// Bytes used up since the driver asked.
+    /// Bytes consumed since the driver last read this.
     pub(crate) used: u64,
     /// Nothing comes any more.
     pub(crate) ended: bool,

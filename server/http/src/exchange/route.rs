@@ -22,7 +22,7 @@ part! {
         pub internal: bool,
         /// A rewrite changed the URI: look for a location again.
         pub uri_changed: bool,
-        /// Redirections left. nginx counts down and fails at 0, so that so many changes are allowed and one more is not.
+        /// Remaining redirections. nginx counts down and fails at 0, so one less than the initial number succeeds.
         pub uri_changes: u8 = MAX_URI_CHANGES + 1,
         /// An error page is being served.
         pub error_page: bool,

@@ -84,7 +84,7 @@ pub struct Subrequest {
     pub(crate) exchange: Box<Exchange>,
     /// The replacement for a body that is empty or an error's, and its media type.
     pub(crate) stub: Option<(Vec<u8>, Vec<u8>)>,
-    /// The stage that asked does nothing more before it has ended.
+    /// The stage that requested it waits for its end.
     pub(crate) waited: bool,
     /// The receiver of the body, in memory.
     pub(crate) on_complete: Option<OnComplete>,
@@ -204,18 +204,28 @@ impl Exchange {
     }
 }
 
+/// Checks that an exchange may have a subrequest.
+///
+/// # Errors
+/// It is nested too deep; the error is logged.
+pub(super) fn check_depth(x: &Exchange, uri: &[u8]) -> Result<(), TooMany> {
+    if x.subrequests.nesting < MAX_SUBREQUESTS_DEEP {
+        return Ok(());
+    }
+    let shown = Printable(uri);
+    let text = format_args!("subrequests cycle while processing \"{shown}\"");
+    x.log(Level::Error, text);
+    Err(TooMany)
+}
+
 pub(crate) fn open(
     x: &mut Exchange,
     cx: &Ctx<'_>,
     uri: &[u8],
     args: &[u8],
 ) -> Result<Box<Exchange>, TooMany> {
+    check_depth(x, uri)?;
     let shown = Printable(uri);
-    if x.subrequests.nesting >= MAX_SUBREQUESTS_DEEP {
-        let text = format_args!("subrequests cycle while processing \"{shown}\"");
-        x.log(Level::Error, text);
-        return Err(TooMany);
-    }
     if x.subrequests.begun >= MAX_SUBREQUESTS {
         let text = format_args!("request reference counter overflow while processing \"{shown}\"");
         x.log(Level::Crit, text);
@@ -225,13 +235,7 @@ pub(crate) fn open(
     x.subrequests.begun += 1;
     let mut child = Exchange::new(Rc::clone(&x.route.http), x.client);
     child.client.may_push = false;
-    child.route.port = x.route.port;
-    child.route.server = x.route.server;
-    child.route.location = x.route.own_server().location;
-    child.proxy = x.proxy;
-    child.proxied.clone_from(&x.proxied);
-    child.tls.clone_from(&x.tls);
-    child.target.host_port = x.target.host_port;
+    child.copy_client(x);
     child.target.set_uri(uri);
     child.target.set_args(args);
     child.progress.phase = Phase::ServerRewrite;

@@ -21,7 +21,7 @@ pub(crate) struct SubrequestQueue {
     pub(crate) held: Option<Box<(Subrequest, Vec<u8>)>>,
     /// The last stage before the queue waits for the end of a subrequest in the queue.
     pub(crate) waited: bool,
-    /// Nothing comes of the exchange's own body any more.
+    /// The exchange's own body has ended.
     pub(crate) own_ended: bool,
     /// The condition that the rest of it waits for.
     pub(crate) own_wait: Option<Wait>,

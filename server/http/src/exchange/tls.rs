@@ -49,8 +49,8 @@ impl Tls {
         Self::new(config, info)
     }
 
-    /// Whether a request is to come again when the handshake is over: it came in early data, which somebody may have
-    /// repeated, and doing it twice is not doing it once (RFC 8470 section 5.2, RFC 9110 section 9.2.2).
+    /// Whether the client must repeat the request after the handshake. It came in early data, which an attacker can replay, and
+    /// its method is not safe to process twice (RFC 8470 section 5.2, RFC 9110 section 9.2.2).
     pub(crate) fn is_too_early(&self, method: Method) -> bool {
         let repeatable = !matches!(
             method,
@@ -59,8 +59,8 @@ impl Tls {
         self.early_data.get() && !repeatable
     }
 
-    /// The server that has the name which the client asked for in its handshake, if one has; configurations may have
-    /// changed since then.
+    /// The server with the name of the client's handshake, if there is one. The configuration may be newer than the
+    /// handshake.
     ///
     /// # Errors
     /// A regular expression ran into its match limit.

@@ -138,7 +138,7 @@ impl Upstream {
         });
     }
 
-    /// The servers are asked for this.
+    /// Sets the URI of the requests to the servers.
     pub(crate) fn set_uri(&mut self, uri: &[u8]) {
         self.uri.clear();
         self.uri.extend_from_slice(uri);
@@ -194,7 +194,7 @@ impl Upstream {
     }
 
     /// Whether the last attempt brought a response with this status.
-    pub fn answered(&self, status: u16) -> bool {
+    pub fn has_status(&self, status: u16) -> bool {
         matches!(self.entries.last(), Some(Entry::Attempt(attempt)) if attempt.status == status)
     }
 

@@ -17,7 +17,7 @@ part! {
         pub(super) slots: Vec<Option<Vec<u8>>> => clear,
         /// Whether each slot has been assigned, if only with "not found".
         pub(super) known: Vec<bool> => clear,
-        /// `$request_id`, once it was asked for.
+        /// `$request_id`, made at its first use.
         pub request_id: Option<[u8; 16]>,
         /// Current depth of nested evaluations of variables.
         pub depth: u8,

@@ -17,13 +17,8 @@ use crate::http::Http;
 pub fn accessible_location(x: &mut Exchange, cx: &mut Ctx<'_>, uri: &[u8]) -> Option<usize> {
     let mut other = Exchange::new(Rc::clone(&x.route.http), x.client);
     other.begin(Rc::clone(&x.route.http), x.route.port, x.client, cx.clock);
-    other.route.server = x.route.server;
-    other.route.location = x.route.own_server().location;
+    other.copy_client(x);
     other.target.method = x.target.method;
-    other.proxy = x.proxy;
-    other.proxied.clone_from(&x.proxied);
-    other.tls.clone_from(&x.tls);
-    other.target.host_port = x.target.host_port;
     other.vars.request_id = x.vars.request_id;
     other.target.set_uri(uri);
     other.progress.enter(Phase::ServerRewrite);

@@ -18,7 +18,7 @@ struct Reading {
 }
 
 impl Reading {
-    /// With these settings and the field that announces the body; nothing has been asked for yet.
+    /// With these settings and the field that announces the body; the handler has not run yet.
     fn new(server: &str, length: &str) -> Self {
         let world = World::new(server);
         let x = world.exchange(&format!("POST /a HTTP/1.1\r\nHost: a\r\n{length}\r\n\r\n"));
@@ -26,7 +26,7 @@ impl Reading {
         Self { world, x, plan }
     }
 
-    /// The handler has asked.
+    /// The handler has run.
     fn begun(server: &str, length: &str) -> Self {
         let mut reading = Self::new(server, length);
         assert_eq!(reading.ask(), Collected::Wait);
@@ -371,7 +371,7 @@ fn what_was_passed_on_and_is_not_kept_cannot_be_collected() {
     assert_eq!(reading.end(), Collected::Status(500));
     let said = reading.world.said();
     assert!(
-        said.contains("has been passed on and is not kept"),
+        said.contains("already passed on and is not stored"),
         "{said}"
     );
 }

@@ -114,7 +114,7 @@ impl Exchange {
             || self.is_held()
     }
 
-    /// Bytes that were used up since this was asked.
+    /// Returns the bytes consumed since the last call.
     pub fn body_used(&mut self) -> u64 {
         self.input
             .body
@@ -195,7 +195,7 @@ fn pace_of(loc: &CoreLoc, now_ms: u64) -> Pace {
     Pace::begin(gap_ms, all_ms, *loc.bodies.client_body_min_rate, now_ms)
 }
 
-/// Bytes of a body that are held before anybody takes them; as much is read ahead over HTTP/2.
+/// Maximum bytes of a body that are held before a handler takes them; as much is read ahead over HTTP/2.
 pub const HELD_BYTES: u64 = 64 << 10;
 #[cfg(test)]
 #[path = "held_tests.rs"]

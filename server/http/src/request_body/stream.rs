@@ -54,7 +54,7 @@ pub fn take(x: &mut Exchange, cx: &mut Ctx<'_>) -> Piece {
         let len = bytes.len() as u64;
         request_body.held_bytes -= len;
         request_body.used += len;
-        stream.taken(&bytes);
+        stream.record_taken(&bytes);
         return Piece::Chunk(Chunk::Owned(bytes));
     }
     if request_body.ended {

@@ -291,7 +291,7 @@ fn a_source_that_waits_makes_the_stages_wait_and_keeps_their_time() {
     let mut x = exchange(&world, &[]);
     x.body.source = source(vec![
         BodyRead::Chunk(text("a")),
-        // It is asked again behind the mark.
+        // It is pulled again after the mark.
         BodyRead::Pending(Wait::until(4321)),
         BodyRead::Pending(Wait::until(4321)),
         BodyRead::Chunk(text("b")),

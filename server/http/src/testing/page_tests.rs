@@ -100,7 +100,7 @@ pub(crate) fn whole(parts: Vec<Part>) -> String {
     text
 }
 
-/// Subrequests begun since this was asked.
+/// Subrequests begun since the last call.
 pub(crate) fn begun(ran: &Ran) -> usize {
     ran.handlers().matches("server_rewrite").count()
 }

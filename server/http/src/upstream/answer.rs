@@ -77,7 +77,7 @@ pub(super) fn step(
         if let Verdict::Invalid(what) = verdict {
             x.log_while(Level::Error, action.text(), format_args!("upstream {what}"));
         }
-        let failed = Failed::answered(NextUpstream::INVALID_HEADER);
+        let failed = Failed::by_response(NextUpstream::INVALID_HEADER);
         return next(run, x, cx, failed, action);
     }
     if let Some(to) = to {
@@ -121,7 +121,7 @@ fn send(
         return send_head(run, x, cx);
     }
     let limits = match buffers {
-        true => buffered(&conf.buffering, x, cx),
+        true => buffer_limits(&conf.buffering, x, cx),
         false => Limits::unbuffered(conf.buffering.head_bytes.unwrap_or(UNBUFFERED_BYTES)),
     };
     let buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
@@ -160,7 +160,7 @@ fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 }
 
 /// The limits of reading ahead of the client.
-fn buffered(conf: &Buffering, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
+fn buffer_limits(conf: &Buffering, x: &mut Exchange, cx: &mut Ctx<'_>) -> Limits {
     let rate = conf.limit_rate.0.as_ref();
     let rate = x.size(cx, rate);
     let (count, size) = conf.buffers;

@@ -47,16 +47,16 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
                 pass_trailers(run, x, &trailers);
                 record(x).trailers = trailers;
             }
-            UpstreamEvent::End => return ended(run, x, cx, &mut buffer, Ended::Whole),
+            UpstreamEvent::End => return end(run, x, cx, &mut buffer, Ended::Whole),
             UpstreamEvent::Failed(error) => {
-                let how = failed(x, &buffer, &error.failure);
-                return ended(run, x, cx, &mut buffer, how);
+                let how = end_by_failure(x, &buffer, &error.failure);
+                return end(run, x, cx, &mut buffer, how);
             }
             UpstreamEvent::Note(text) => {
                 // It is too late to fail for it.
                 run.note(x, &text, Action::Reading);
             }
-            // Nothing of these comes behind a head but the last, which the head has told already.
+            // After a head only `Upgraded` comes, and the head has announced it.
             UpstreamEvent::Interim(_) | UpstreamEvent::Head(..) | UpstreamEvent::Upgraded => {}
         }
     }
@@ -64,7 +64,7 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
         && let Some(attempt) = buffer.attempt()
         && stream.pump(x, cx, attempt).is_err()
     {
-        return ended(run, x, cx, &mut buffer, Ended::Broken);
+        return end(run, x, cx, &mut buffer, Ended::Broken);
     }
     buffer.set_window(now_ms);
     if let Some(attempt) = record(x).last() {
@@ -73,13 +73,7 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
 }
 
 /// The response is complete, or breaks off.
-fn ended(
-    run: &mut Run,
-    x: &mut Exchange,
-    cx: &mut Ctx<'_>,
-    buffer: &mut ResponseBuffer,
-    how: Ended,
-) {
+fn end(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseBuffer, how: Ended) {
     buffer.end(how);
     if let Some(attempt) = record(x).last() {
         attempt.body_bytes = buffer.received();
@@ -90,12 +84,12 @@ fn ended(
     {
         storing.finish(run, x, cx);
     }
-    // Whatever the client still sends is wanted by nobody.
+    // The rest of the request body is not needed.
     x.body.on_arrival = None;
 }
 
 /// The end of the response after a failure, given the bytes received before it.
-fn failed(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
+fn end_by_failure(x: &Exchange, buffer: &ResponseBuffer, failure: &Failure) -> Ended {
     if !buffer.is_tunnel {
         log_failure(x, failure, Action::Reading);
         return Ended::Broken;

@@ -164,12 +164,12 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if x.is_subrequest() || x.is_body_refused() {
         // A subrequest may send a collected body, and reads none from the client. A body that was refused is not
         // read for the location of the error page, as in nginx.
-        return replaced(run, x, cx);
+        return take_body(run, x, cx);
     }
     // Some of it went to the servers of another location: it is not taken piece by piece once more.
     let passed_on = stream::taken_bytes(x) > 0;
     if passed_on && !needs_body(run, x, &x.route.http) {
-        return replaced(run, x, cx);
+        return take_body(run, x, cx);
     }
     if !passed_on && streams(run, x, &x.route.http) {
         run.body = Body::Stream(Stream::default());
@@ -183,7 +183,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         return Flow::Next(Step::Choose);
     }
     if x.head.body == BodyLength::None {
-        return replaced(run, x, cx);
+        return take_body(run, x, cx);
     }
     let plan = CollectOptions::of(x.route.core_loc());
     match collect(x, cx, &plan) {
@@ -191,16 +191,16 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         Collected::Status(status) => return Flow::Done(Content::Status(status)),
         Collected::Done => {}
     }
-    replaced(run, x, cx)
+    take_body(run, x, cx)
 }
 
 /// Takes the collected body, or the body that the configuration sets instead.
-fn replaced(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+fn take_body(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     run.body = match run.gateway.body(x, cx) {
         Some(bytes) => Body::bytes(bytes.into()),
         None => match run.conf(x, &x.route.http).request.body {
             RequestBody::Dropped => Body::None,
-            RequestBody::Whole | RequestBody::Streamed => collected(x),
+            RequestBody::Whole | RequestBody::Streamed => collected_body(x),
         },
     };
     Flow::Next(Step::Choose)
@@ -232,7 +232,7 @@ fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
 }
 
 /// The body that has been collected, if any was.
-fn collected(x: &Exchange) -> Body {
+fn collected_body(x: &Exchange) -> Body {
     if let Some(bytes) = x.body_bytes() {
         return Body::bytes(bytes.into());
     }

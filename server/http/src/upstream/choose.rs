@@ -39,8 +39,8 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         let waker = x.waker(cx);
         cx.connector.resolve(by, name, timeout_ms, waker)
     };
-    let chosen = match picker.pick(now_ms, &mut resolve) {
-        Pick::Chosen(chosen) => chosen,
+    let peer = match picker.pick(now_ms, &mut resolve) {
+        Pick::Selected(peer) => peer,
         Pick::None => return no_server(run, x, cx),
         Pick::Wait => {
             x.progress.state = State::Waiting(Wait::woken());
@@ -51,16 +51,16 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             return Flow::Done(Content::Status(502));
         }
     };
-    let servers = picker.tries();
     run.tries.get_or_insert_with(|| {
-        Tries::new(servers, conf.retry.tries, conf.retry.timeout_ms, now_ms)
+        let (most, timeout_ms) = (conf.retry.tries, conf.retry.timeout_ms);
+        Tries::new(picker.tries(), most, timeout_ms, now_ms)
     });
-    let is_unix = matches!(chosen.addr, UpstreamAddr::Unix(_));
+    let is_unix = matches!(peer.addr, UpstreamAddr::Unix(_));
     let scheme = run.gateway.protocol().scheme;
-    record(x).choose(scheme, &chosen.name, &chosen.server, is_unix);
+    record(x).choose(scheme, &peer.name, &peer.server, is_unix);
     let allowed = &conf.retry.allow_upstream;
-    let name = chosen.name.clone();
-    run.chosen = Some(chosen);
+    let name = peer.name.clone();
+    run.peer = Some(peer);
     if !allowed.iter().all(|value| value.is_true(x, cx)) {
         record(x).begin_attempt(name, now_ms, None);
         let text = format_args!("access to upstream server denied");
@@ -69,7 +69,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             run,
             x,
             cx,
-            Failed::before(NextUpstream::DENIED),
+            Failed::before_sending(NextUpstream::DENIED),
             Action::Connecting,
         );
     }
@@ -93,13 +93,14 @@ fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     upstream.begin_attempt(name, cx.clock.mono_ms, None);
     let text = format_args!("no live upstreams");
     x.log_while(Level::Error, Action::Connecting.text(), text);
-    let failed = Failed::before(NextUpstream::NO_LIVE);
+    let failed = Failed::before_sending(NextUpstream::NO_LIVE);
     next(run, x, cx, failed, Action::Connecting)
 }
 
 fn make_request(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let outgoing = Outgoing {
         body: run.body.length(x),
+        is_pooled: run.picker.as_ref().is_some_and(Picker::has_pool),
     };
     let request = run.gateway.request(x, cx, &outgoing)?;
     record(x).set_uri(path(&request.fields));
@@ -112,14 +113,14 @@ fn path(fields: &Fields) -> &[u8] {
     fields.named(b":path").next().unwrap_or_default()
 }
 
-/// Begins an attempt with the server that was chosen.
+/// Begins an attempt with the selected server.
 fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> Flow {
     let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
-    let Some(chosen) = &run.chosen else {
+    let Some(peer) = &run.peer else {
         return Flow::Done(Content::Status(500));
     };
-    let name = chosen.name.clone();
+    let name = peer.name.clone();
     let options = match &run.options {
         Some(options) if conf.socket.bind_computed == Computed::Once => options.clone(),
         _ => socket_options(conf, x, cx),
@@ -133,7 +134,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     // No gateway speaks TLS with its servers yet.
     let tls: Option<Arc<ServerTls>> = None;
     let route = Route {
-        addr: chosen.addr.clone(),
+        addr: peer.addr.clone(),
         protocol,
         head_bytes: run.gateway.head_bytes(conf),
         pool: pool.map(|pool| pool.for_connections(protocol.id, tls.as_deref(), options.bind)),

@@ -89,6 +89,8 @@ pub trait Gateway: Sync {
 pub struct Outgoing {
     /// The length of the request body as it will be sent.
     pub body: engines::http::BodyLength,
+    /// The group keeps idle connections, if the request and the response allow it.
+    pub is_pooled: bool,
 }
 
 /// A piece of an application's error stream.

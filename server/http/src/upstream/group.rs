@@ -78,7 +78,7 @@ fn digest_of(http: &Http, location: usize) -> u64 {
         let place = &http.locations[at];
         hash.write(&place.name);
         match place.kind {
-            // Blocks have no names: they are told apart by their distance from the location around them.
+            // Blocks have no names; they differ by their distance from the location around them.
             LocationKind::Block => hash.write_usize(at - parent),
             LocationKind::Exact => hash.write(b"="),
             LocationKind::Prefix | LocationKind::PrefixOnly => hash.write(b" "),

@@ -31,14 +31,14 @@ pub(super) fn step(
     loop {
         match attempt.next() {
             Some(UpstreamEvent::Interim(head)) => hint(run, x, cx, &head),
-            Some(UpstreamEvent::Head(head, _)) => return received(run, x, cx, attempt, head),
-            Some(UpstreamEvent::Failed(error)) => return failed(run, x, cx, &attempt, &error),
+            Some(UpstreamEvent::Head(head, _)) => return receive(run, x, cx, attempt, head),
+            Some(UpstreamEvent::Failed(error)) => return fail(run, x, cx, &attempt, &error),
             Some(UpstreamEvent::Note(text)) => {
                 let action = Action::ReadingHead;
                 if let Verdict::Invalid(_) = run.note(x, &text, action) {
                     run.request = attempt.take_head();
                     drop(attempt);
-                    let failed = Failed::answered(NextUpstream::INVALID_HEADER);
+                    let failed = Failed::by_response(NextUpstream::INVALID_HEADER);
                     return next(run, x, cx, failed, action);
                 }
             }
@@ -88,7 +88,7 @@ fn hint(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) 
 }
 
 /// An attempt has failed before there was a head.
-fn failed(
+fn fail(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -123,7 +123,7 @@ fn action(attempt: &UpstreamRequest) -> Action {
 }
 
 /// There is a head: it is passed on, or leads elsewhere.
-fn received(
+fn receive(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -144,7 +144,7 @@ fn received(
     upstream.head = Some(head);
     accel::apply(x, conf, &accel);
     if status >= 300 {
-        let failed = reason_of(status).map(Failed::answered);
+        let failed = reason_of(status).map(Failed::by_response);
         let rules = rules(run, x, cx);
         if let (Some(failed), Some(tries)) = (failed, run.tries)
             && tries.passes_by(failed, rules)

@@ -102,6 +102,7 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 if content == Content::Sent {
                     run.keep(x);
                 } else {
+                    run.recycle();
                     x.body.on_arrival = None;
                     x.progress.ignore_abort = false;
                 }

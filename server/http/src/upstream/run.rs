@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use server_upstream::group::Target;
-use server_upstream::peer::PeerNames;
+use server_upstream::peer::SelectedPeer;
 use server_upstream::picker::{Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
 use server_upstream::route::SocketOptions;
@@ -37,7 +37,7 @@ pub(super) struct Run {
     /// How connections are made.
     pub(super) options: Option<SocketOptions>,
     /// The server of the attempt.
-    pub(super) chosen: Option<PeerNames>,
+    pub(super) peer: Option<SelectedPeer>,
     /// Bytes of early hints that the server has sent.
     pub(super) hints_bytes: u64,
     /// Bytes that applications have written to their error streams.
@@ -97,7 +97,7 @@ impl Run {
             body: Body::None,
             request: None,
             options: None,
-            chosen: None,
+            peer: None,
             hints_bytes: 0,
             notes_bytes: 0,
             buffer: None,
@@ -136,16 +136,13 @@ impl Run {
     ) {
         record(x).close(cx.clock.mono_ms);
         let picker = self.picker.as_mut();
-        if self.chosen.take().is_some()
-            && picker.is_some_and(|p| p.finish(cx.clock.mono_ms, outcome))
+        if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(cx.clock.mono_ms, outcome))
         {
             let text = format_args!("upstream server temporarily disabled");
             x.log_while(Level::Warn, action.text(), text);
         }
     }
-}
 
-impl Run {
     /// Empties the pass, and leaves its memory to another one.
     pub(super) fn recycle(mut self: Box<Self>) {
         self.clear();
@@ -163,12 +160,18 @@ impl Run {
         self.body = Body::None;
         self.request = None;
         self.options = None;
-        self.chosen = None;
+        self.peer = None;
         self.hints_bytes = 0;
         self.notes_bytes = 0;
         self.buffer = None;
         self.storing = None;
     }
+}
+
+/// Number of ended passes that are kept for their memory.
+#[cfg(test)]
+pub(super) fn spare_passes() -> usize {
+    SPARE.with_borrow(Vec::len)
 }
 
 /// The record of the exchange's servers.

@@ -44,7 +44,7 @@ impl Failed {
     }
 
     /// By the response of the server.
-    pub(super) fn answered(reason: u32) -> Self {
+    pub(super) fn by_response(reason: u32) -> Self {
         Self {
             reason,
             sent: true,
@@ -54,10 +54,10 @@ impl Failed {
     }
 
     /// Before anything was sent.
-    pub(super) fn before(reason: u32) -> Self {
+    pub(super) fn before_sending(reason: u32) -> Self {
         Self {
             sent: false,
-            ..Self::answered(reason)
+            ..Self::by_response(reason)
         }
     }
 
@@ -94,7 +94,7 @@ pub(super) fn reason_of(status: u16) -> Option<u32> {
 pub(super) enum Next {
     /// Retry on this server, over a new connection.
     Again,
-    /// Another server is asked.
+    /// Retry on another server.
     Other,
     /// The failure is the answer.
     GiveUp,

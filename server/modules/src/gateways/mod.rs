@@ -115,12 +115,13 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
     ) -> Result<RequestSpec, u16> {
         let mut fields = cx.connector.fields();
         C::push_params(x, cx, outgoing, &mut fields)?;
+        let conf: &C = x.loc(&x.route.http);
         Ok(RequestSpec {
             fields,
             body: outgoing.body,
-            upgrade: C::UPGRADES && may_upgrade(x, self.conf(x, &x.route.http)),
-            keep: x.loc::<C>(&x.route.http).keeps(),
-            modifiers: x.loc::<C>(&x.route.http).modifiers(),
+            upgrade: C::UPGRADES && may_upgrade(x, conf.common().conf()),
+            keep: conf.keeps(),
+            modifiers: conf.modifiers(),
             ..RequestSpec::default()
         })
     }

@@ -62,7 +62,7 @@ pub(super) fn request(
     if x.vars.failed_match == FailedMatch::New {
         return Err(500);
     }
-    let keep = keeps(fields.field(FieldId::Connection), http10);
+    let keep = outgoing.is_pooled && keeps(fields.field(FieldId::Connection), http10);
     Ok(RequestSpec {
         fields,
         http10,

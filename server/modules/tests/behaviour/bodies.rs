@@ -22,7 +22,8 @@ use server_http::http::LocalHttp;
 use server_http::module::{Content, Handler, Module};
 use server_http::request_body::{CollectOptions, Collected, collect};
 use server_http::{LoadOptions, load, phases, reply};
-use server_upstream::connector::NoServers;
+
+use crate::servers::Servers;
 
 /// Responds with 200 once the body is complete.
 const READER: Module = Module {
@@ -133,7 +134,7 @@ impl Reading {
             &mut self.x,
             &mut Ctx {
                 files: &mut Disk,
-                connector: &mut NoServers,
+                connector: &mut Servers::default(),
                 clock: &self.clock,
                 logs: &mut logs,
                 env: &env,

@@ -116,7 +116,12 @@ fn connections_are_kept_by_fastcgi_where_it_is_asked_to() {
     );
     assert!(http.is_some() && fastcgi.is_some());
     assert_ne!(http, fastcgi);
-    for closed in ["fastcgi_pass g;", "scgi_pass g;", "uwsgi_pass g;"] {
+    for closed in [
+        "fastcgi_pass g;",
+        "scgi_pass g;",
+        "uwsgi_pass g;",
+        "proxy_pass http://g; proxy_http_version 1.0;",
+    ] {
         assert_eq!(pool(closed), None, "{closed}");
     }
 }

@@ -94,7 +94,7 @@ impl RoundRobin {
     }
 
     /// Notes that a peer of the list has failed, has become full, or the contrary.
-    pub fn changed(&mut self, peer: &mut Peer) {
+    pub fn mark_changed(&mut self, peer: &mut Peer) {
         if !self.sums.is_empty() && !peer.weights.is_changed {
             peer.weights.is_changed = true;
             self.changed.push(peer.number);
@@ -127,7 +127,7 @@ impl RoundRobin {
         let peer = &mut peers[at as usize];
         peer.failures.chosen(now_s);
         if peer.failures.count() > 0 {
-            self.changed(peer);
+            self.mark_changed(peer);
         }
         Some(at)
     }

@@ -6,7 +6,7 @@ use super::pace::Pace;
 pub(crate) struct Stream {
     /// The limits of a body; a tunnel has none.
     pub(crate) limits: Option<Limits>,
-    /// Something has come since the handler asked.
+    /// Bytes or the end have arrived since the handler last took a piece.
     pub(crate) due: bool,
     /// Whether the handler waits for more; else since when it does not, monotonic milliseconds.
     waits: Result<(), u64>,
@@ -45,7 +45,7 @@ impl Stream {
     }
 
     /// The handler takes a piece.
-    pub(crate) fn taken(&mut self, bytes: &[u8]) {
+    pub(crate) fn record_taken(&mut self, bytes: &[u8]) {
         self.taken += bytes.len() as u64;
         if self.taken > self.copy_most {
             self.copy = None;
@@ -77,7 +77,7 @@ impl Stream {
         self.waits.is_ok()
     }
 
-    /// Whether something has come since the handler asked.
+    /// Whether bytes or the end have arrived since the handler last took a piece.
     pub(crate) fn is_due(&self) -> bool {
         self.due
     }

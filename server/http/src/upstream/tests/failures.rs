@@ -7,6 +7,7 @@ use crate::exchange::{Exchange, State};
 use crate::testing::servers::{Passing, refused};
 use crate::upstream::Verdict;
 use crate::upstream::conf::NextUpstream;
+use crate::upstream::run::spare_passes;
 
 const POST: &str = "POST /up/a HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n";
 
@@ -23,6 +24,20 @@ fn status(x: &Exchange) -> u16 {
     match x.progress.state {
         State::Responding => x.response.head.status,
         _ => 0,
+    }
+}
+
+#[test]
+fn a_pass_without_a_response_leaves_its_memory_to_the_next() {
+    let mut site = Site::new(three(0));
+    let before = spare_passes();
+    for _ in 0..2 {
+        let mut x = site.get("/up/a");
+        let call = site.calls();
+        site.call().fail(refused());
+        site.wake(&mut x);
+        assert_eq!((site.calls(), status(&x)), (call, 502));
+        assert_eq!(spare_passes(), before + 1);
     }
 }
 
