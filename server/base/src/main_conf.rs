@@ -50,7 +50,7 @@ pub struct MainConf {
     pub lab_store: Option<LabStoreConf>,
     /// Settings of the experiments with a beacon, until `lab_store` has them.
     pub experiments: Vec<ExperimentSettings>,
-    /// The pools of `thread_pool` and the directives that name them.
+    /// The pools of `thread_pool` and of directives that use them.
     pub thread_pools: ThreadPools,
     set: Vec<String>,
 }

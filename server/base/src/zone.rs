@@ -1,8 +1,8 @@
 //! Zones: state by key, shared by all threads and kept over reloads.
 //!
 //! A zone is a map with a budget of bytes, in shards with a lock each. A shard keeps its keys in the order of their last use. A
-//! process keeps zones in a registry by module, name and size: a configuration that names a zone which another one still uses
-//! gets that very zone. [`Zones`] are the names of a configuration.
+//! registry of the process has zones by module, name and size. So a new configuration shares the zones of the previous one.
+//! [`Zones`] are the names of a configuration.
 //!
 //! Absent: zones shared between processes, since all threads serve in one.
 //!

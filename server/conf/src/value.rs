@@ -79,8 +79,8 @@ const TIME_UNITS: &[(u8, u64)] = &[
 ];
 
 fn parse_time(text: &[u8], per_second: u64) -> Option<u64> {
-    // Units may not repeat nor come after a shorter one: `next` is the first that may still come. `ms` is past the
-    // last; so is a blank after a number without a unit, which makes it seconds and the last.
+    // A unit may not follow itself or a shorter unit; `next` is the largest unit that is still allowed. Nothing may follow
+    // `ms`, or a blank after a number without a unit, which is in seconds.
     let milliseconds = per_second != 1;
     let ms_rank = TIME_UNITS.len();
     let seconds_rank = ms_rank - 1;
@@ -174,10 +174,9 @@ pub fn once(d: &Directive, is_set: bool) -> Result<(), ConfError> {
     }
 }
 
-/// Returns whether a directive has the argument `name` at `index`, behind those that it needs.
+/// Returns whether a directive has the argument `name` at `index`, after its required ones.
 ///
-/// # Errors
-/// Another argument is there: `invalid parameter`.
+/// # Errors A different argument: `invalid parameter`.
 pub fn has_option(d: &Directive, index: usize, name: &[u8]) -> Result<bool, ConfError> {
     match d.args.get(index) {
         None => Ok(false),

@@ -75,7 +75,7 @@ pub(crate) struct Tree {
     pub(crate) files: Files,
 }
 
-/// A configuration that cannot be judged, since its text is not whole.
+/// A configuration that cannot be analyzed, since its text is incomplete.
 #[derive(Debug)]
 pub struct ReadError {
     /// The first error: a file that cannot be read, or an error of syntax.

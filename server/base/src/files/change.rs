@@ -80,7 +80,7 @@ impl Change<'_> {
     }
 }
 
-/// Makes a change.
+/// Applies a change.
 ///
 /// # Errors
 /// The system's error number and call.

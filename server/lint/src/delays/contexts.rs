@@ -109,7 +109,7 @@ fn is_answered(tree: &Tree, block: Id) -> bool {
         || (tree.within(block, "deny").any(refuses) && !tree.has(block, &lets_in))
 }
 
-/// Whether a location is the one for all paths that have no other.
+/// Returns whether a location gets all paths without another location.
 fn takes_all(tree: &Tree, location: Id) -> bool {
     matches!(tree.args(location), [.., path] if path.as_str() == "/")
         && tree.arg(location, 0) != "="

@@ -24,8 +24,8 @@ use crate::tree::Tree;
 use contexts::Server;
 use delay::Report;
 
-/// Judges the configuration at `conf_path`, with `globals` from the command line. `None` when the text is not whole: a file
-/// cannot be read or has an error of syntax, which is for the load to report.
+/// Analyzes the configuration at `conf_path`, with `globals` from the command line. Returns `None` if the text is incomplete: a
+/// file cannot be read or has an error of syntax, which the load reports.
 pub fn delays(
     source: impl Source + 'static,
     conf_path: &Path,

@@ -140,7 +140,7 @@ impl<'t> Sites<'t> {
         if let Some(host) = literal_host(address) {
             return named(&names_of(host));
         }
-        // The host stays as it is, or nearly: without a server of the same names any may be reached.
+        // The host is unchanged or similar. Without a server of the same names, any server may be reached.
         let same = named(&from.names);
         match same.is_empty() {
             true => self.all.iter().collect(),

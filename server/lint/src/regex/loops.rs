@@ -296,7 +296,7 @@ fn components(n: usize, next: &dyn Fn(usize) -> Vec<usize>) -> Vec<usize> {
     component
 }
 
-/// States of an automaton at most; larger expressions are not judged.
+/// Most states of an automaton; larger expressions are not analyzed.
 const STATES_MAX: usize = 400;
 /// Most steps of the search; a longer search yields no warning.
 const STEPS_MAX: usize = 2_000_000;

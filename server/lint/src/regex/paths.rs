@@ -85,7 +85,7 @@ fn joined(before: &[Vec<Item>], after: &[Vec<Item>]) -> Option<Vec<Vec<Item>>> {
     Some(all)
 }
 
-/// Ways at most; expressions with more are not judged.
+/// Most paths; expressions with more are not analyzed.
 const PATHS_MAX: usize = 512;
 
 #[cfg(test)]

@@ -21,7 +21,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// `1.2.3.4`, `1.2.3.4:53`, `[::1]`, `[::1]:53`; names cannot be judged.
+/// `1.2.3.4`, `1.2.3.4:53`, `[::1]`, `[::1]:53`; names are not analyzed.
 pub(super) fn ip(text: &str) -> Option<IpAddr> {
     if let Some(inside) = text.strip_prefix('[') {
         return inside.split(']').next()?.parse().ok();

@@ -1,7 +1,7 @@
 //! FB405: status pages that every client may read.
 //!
-//! Numbers of connections, hosts and servers behind this one help to plan an attack and to see its effect. Not judged: servers
-//! that only this machine or a private network reaches.
+//! Numbers of connections, hosts and upstream servers help to plan an attack and to see its effect. Not analyzed: servers that
+//! only this machine or a private network reaches.
 
 use crate::Warn;
 use crate::listens::address;

@@ -157,7 +157,7 @@ impl Follow<'_> {
         None
     }
 
-    /// The expressions that made a request come into a block.
+    /// The expressions that selected a block for a request.
     fn expressions(&self, block: Id) -> Vec<Use> {
         match self.tree.name(block) {
             "server" => {
