@@ -63,7 +63,7 @@ pub(crate) enum Command {
 }
 
 impl Command {
-    /// The signal that carries it.
+    /// Returns the signal of the command.
     pub(crate) fn signo(self) -> i32 {
         match self {
             Self::Stop => signal::TERM,

@@ -103,7 +103,7 @@ const NGINX: Defaults = Defaults {
     access_log: "/var/log/nginx/access.log",
 };
 
-/// The paths that the build was given, else nginx's.
+/// Paths set at build time, else nginx's.
 const BUILD: Defaults = Defaults {
     prefix: built_with(option_env!("FIRSTBYTE_PREFIX"), NGINX.prefix),
     conf: built_with(option_env!("FIRSTBYTE_CONF_PATH"), NGINX.conf),

@@ -28,9 +28,9 @@ pub(super) fn first_byte(timing: &Timing) -> Option<f64> {
     Some(timing.request_time + ms / 1000.0)
 }
 
-/// The phases; their sum is the time from start to end, at least the time to the first byte.
+/// Returns the phases. Their sum is the time from start to end, and at least the time to the first byte.
 ///
-/// Whatever is between two phases is time in which the request waited for its turn, and part of the first.
+/// Time between two phases counts as waiting for a turn, the first phase.
 pub(super) fn phases(course: Course<'_>) -> Phases {
     let ms = |from: f64, to: f64| ((to - from) * 1000.0).max(0.0);
     let all = ms(course.start, course.end);

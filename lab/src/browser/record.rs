@@ -124,7 +124,7 @@ impl Record {
 
     pub(super) fn lifecycle_event(&mut self, event: LifecycleEvent) -> Seen {
         let document = self.network.document.as_ref();
-        // Frames have these, too, and so has the empty page before.
+        // Other frames and the empty page before have these events, too.
         if document.is_none_or(|one| one.frame != event.frame_id || event.timestamp < one.start) {
             return Seen::Other;
         }

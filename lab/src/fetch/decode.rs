@@ -102,7 +102,7 @@ impl Decoder {
         found
     }
 
-    /// The body has ended; returns whether its content was decoded whole. Of `deflate`, which has no length, a part is whole.
+    /// Ends the body; returns whether the content is complete. `deflate` has no length, so any part counts as complete.
     pub(crate) fn finish(self) -> bool {
         match self.coding {
             Coding::Over => false,

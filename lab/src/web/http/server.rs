@@ -319,7 +319,7 @@ impl Server<'_> {
             let Some(connection) = self.slots[at].as_mut() else {
                 continue;
             };
-            // Another connection may have taken the place.
+            // The slot may have another connection now.
             if connection.serial == serial && connection.state == State::Waiting {
                 connection.respond(&response, self.now);
                 self.turn(at);

@@ -88,5 +88,5 @@ const COLUMNS: [Head; 10] = [
     ("start", "Start", Format::Time),
     ("end", "End", Format::Time),
 ];
-/// Arms with names in the list.
+/// Most arms named in the list.
 const ARMS_MAX: usize = 6;
