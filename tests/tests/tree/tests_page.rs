@@ -37,7 +37,8 @@ fn has_tests(file: &str, text: &str) -> bool {
 
 /// Returns the index: a table for each folder.
 fn index() -> String {
-    let mut sections: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // Features come first, then the crates.
+    let mut sections: BTreeMap<(bool, String), Vec<String>> = BTreeMap::new();
     for path in rust_files("") {
         let (file, text) = (shown(&path), read(&path));
         if has_tests(&file, &text) {
@@ -47,10 +48,11 @@ fn index() -> String {
                 &file[name.len()..],
                 summary(&file, &text)
             );
-            sections.entry(name.to_owned()).or_default().push(row);
+            let key = (!name.starts_with("tests/tests/"), name.to_owned());
+            sections.entry(key).or_default().push(row);
         }
     }
-    let tables = sections.into_iter().map(|(name, rows)| {
+    let tables = sections.into_iter().map(|((_, name), rows)| {
         let about = introduction(&name);
         format!(
             "\n### {name}\n\n{about}| file | tests |\n|---|---|\n{}",
