@@ -1,6 +1,6 @@
-//! Connections to the servers behind this one, as handlers see them.
+//! Connections to upstream servers, as handlers see them.
 //!
-//! A handler never opens a socket itself. It asks a [`Connector`] for an attempt with one server, and gets an
+//! A handler never opens a socket itself. It requests an attempt with one server from a [`Connector`], and gets an
 //! [`UpstreamRequest`]: pieces go in, events come out, a waker announces them. The driver implements the trait with
 //! sockets, a pool of idle connections and its resolver; the simulator and the tests of modules have their own.
 //!
@@ -20,8 +20,8 @@ use server_base::waker::Waker;
 
 /// Connects to servers and resolves names.
 pub trait Connector {
-    /// Begins an attempt with a server, over an idle connection of the route's pool or over a new one. It never blocks and
-    /// never fails: what goes wrong is an event of the request.
+    /// Begins an attempt with a server, over an idle connection of the route's pool or over a new one. It never blocks
+    /// and never fails: a failure is an event of the request.
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest;
 
     /// Takes back the memory of an attempt that is over.
@@ -64,7 +64,7 @@ pub struct Resolved {
 }
 
 impl Lookup {
-    /// A lookup whose answer is still to come.
+    /// A lookup without an answer so far.
     #[must_use]
     pub fn pending() -> Self {
         Self::default()

@@ -1,6 +1,6 @@
-//! Errors of attempts with servers: whose fault, and whether another attempt is safe.
+//! Errors of attempts with servers: the side at fault, and whether another attempt is safe.
 //!
-//! Absent: the words of nginx's log for them, which are those of `server_http`.
+//! Absent: the words of nginx's log for them, which are in `server_http`.
 
 /// Why an attempt failed, and whether another one is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +43,12 @@ pub enum Failure {
     TimedOut,
     /// The server closed the connection before the response was complete.
     Closed,
-    /// The response is none, or breaks the protocol: what is wrong, behind "upstream ".
+    /// The response is malformed; the text follows "upstream " in the log.
     Invalid(&'static str),
-    /// As `Invalid`, with what was sent: all of the text, its subject included.
+    /// As `Invalid`, with details from the response: the whole text of the log.
     InvalidDetail(Box<str>),
-    /// TLS was not established, or is broken: what is wrong.
+    /// TLS failed to establish, or broke; the text is the reason.
     Handshake(Box<str>),
-    /// The request cannot be sent: what is wrong with it.
+    /// The request cannot be sent; the text is the reason.
     Unsendable(&'static str),
 }

@@ -38,7 +38,7 @@ pub struct Groups {
     list: Vec<Group>,
     /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not written.
     pub unresolved_is_error: Option<bool>,
-    /// Where groups of a name, in lower case, are in the list: there may be thousands.
+    /// Indices in the list of groups with a name, in lower case: there may be thousands.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
 }
 
@@ -53,15 +53,15 @@ pub struct Group {
     pub port: u16,
     /// The servers, in the order in which they are written.
     pub servers: Vec<Server>,
-    /// `keepalive`; `None` where no connections are kept.
+    /// `keepalive`; `None` if no connections are kept.
     pub keepalive: Option<Keepalive>,
     /// The name servers for hosts that were not found; `None`: those of the system.
     pub resolver: Option<Arc<NameServers>>,
-    /// `resolver_timeout`, milliseconds; `None` until the end of `http` where it is not written.
+    /// `resolver_timeout`, milliseconds; `None` until the end of `http` if it is not set.
     pub resolver_timeout_ms: Option<u64>,
-    /// No port is written where it was named first.
+    /// The first use names no port.
     has_no_port: bool,
-    /// Where it was named first: a directive whose first word names it.
+    /// The first use: a directive with the name as its first word.
     at: Directive,
 }
 
@@ -72,7 +72,7 @@ pub struct Server {
     pub name: Arc<[u8]>,
     /// Its addresses; none while its host is not found.
     pub addresses: Vec<UpstreamAddr>,
-    /// The host that was not found when the configuration was read: it is asked for at run time.
+    /// The host that was not found when the configuration was read: it is resolved at run time.
     pub unresolved: Option<UnresolvedHost>,
     /// `weight`.
     pub weight: i64,
@@ -88,14 +88,14 @@ pub struct Server {
     pub is_down: bool,
 }
 
-/// A host that is asked for at run time.
+/// A host that is resolved at run time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnresolvedHost {
     /// The name.
     pub name: String,
     /// The port of its addresses.
     pub port: u16,
-    /// The error, with the place where it is written; `None` for the host of one request.
+    /// The error with its place; `None` for the host of one request.
     error: Option<ConfError>,
 }
 
@@ -173,9 +173,9 @@ impl Groups {
         Ok(GroupId(id))
     }
 
-    /// The group that a constant address means: the one of that name, defined before or after this use, or else one of the host's
-    /// addresses. `host` is as in a URL: a name, an IPv4 address, an IPv6 address in brackets, or `unix:` and a path. `port` is
-    /// what is written.
+    /// The group of a constant address: the one of that name, defined before or after this use, or else one of the
+    /// host's addresses. `host` is as in a URL: a name, an IPv4 address, an IPv6 address in brackets, or `unix:` and a
+    /// path. `port` is the written one.
     ///
     /// # Errors
     /// A group that is defined has no port.
@@ -213,7 +213,7 @@ impl Groups {
         Ok(id)
     }
 
-    /// Where a request goes whose address was made of variables; words as for [`Self::add`].
+    /// The target of a request with an address from variables; arguments as for [`Self::add`].
     ///
     /// # Errors
     /// The log text: there is no port.
@@ -296,7 +296,7 @@ impl Groups {
 }
 
 impl Group {
-    /// An error about the group, where it was named first.
+    /// An error about the group, at its first use.
     fn error(&self, text: String) -> ConfError {
         ConfError::word(&self.at, self.at.word(0), text)
     }
@@ -396,7 +396,7 @@ impl Server {
     }
 }
 
-/// Returns the address where the host of a URL is one, and has no name to be resolved.
+/// Returns the address if the host of a URL is one, and no name to resolve.
 fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
     if let Some(path) = host.strip_prefix("unix:") {
         return Some(UpstreamAddr::Unix(Arc::from(path.as_bytes())));

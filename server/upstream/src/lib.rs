@@ -1,9 +1,9 @@
-//! Servers behind this one, for every kind of server that passes its clients on.
+//! Upstream servers, for every kind of server that passes its clients on.
 //!
-//! A [`group`] has servers; a [`picker`] chooses among their addresses ([`peers`]) by a method of [`balance`] and by their
-//! [`health`]. A [`connector`] begins an attempt over a [`route`], in a
-//! [`protocol`], and returns its mailbox ([`request`]). Absent: requests of
-//! clients, their settings and their responses, which each kind of server has of its own; sockets, which are the driver's.
+//! A [`group`] has servers; a [`picker`] chooses among their addresses ([`peers`]) by a method of [`balance`] and by
+//! their [`health`]. A [`connector`] begins an attempt over a [`route`], in a [`protocol`], and returns its mailbox
+//! ([`request`]). Absent: requests of clients, their settings and their responses, which belong to each kind of server;
+//! sockets, which belong to the driver.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 #![forbid(unsafe_code)]

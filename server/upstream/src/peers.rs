@@ -1,8 +1,8 @@
 //! The servers of a group, address by address: data without locks, of one thread or behind a lock of all
 //! ([`crate::shared::Peers`]).
 //!
-//! Peers that failed as often as they may are left out for a while ([`crate::health`]). Backup servers are used if no other is usable.
-//! A group of one address has no choice, so its failures do not count.
+//! Peers that reached their limit of failures are left out for a while ([`crate::health`]). Backup servers are used if
+//! no other is usable. A group of one address has no choice, so its failures do not count.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
@@ -230,7 +230,7 @@ impl PeerList {
         is_out
     }
 
-    /// Counts an answer, which makes good what failed before the last check.
+    /// Counts a response, which cancels the failures before the last check.
     #[inline]
     pub fn succeed(&mut self, id: PeerId) {
         self.update_failures(id, Failures::succeed);

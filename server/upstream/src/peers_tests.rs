@@ -1,4 +1,4 @@
-//! Round robin; sequences that say so were recorded from nginx 1.31.4 with the same servers.
+//! Round robin; recorded sequences are those of nginx 1.31.4 with the same servers.
 
 use super::*;
 
@@ -33,7 +33,7 @@ fn pick(peers: &mut PeerList, now_s: u64) -> Option<PeerId> {
     Some(id)
 }
 
-/// The ports that as many requests would go to, one after the other, where every server answers.
+/// The ports of this number of requests in order, if every server responds.
 fn sequence(peers: &mut PeerList, requests: usize) -> String {
     let ports = (0..requests).map(|_| {
         let id = pick(peers, 1000).expect("a server is usable");
@@ -43,7 +43,7 @@ fn sequence(peers: &mut PeerList, requests: usize) -> String {
     ports.collect::<Vec<_>>().join(" ")
 }
 
-/// One request at a time where one server fails: the ports it tries up to the first that answers.
+/// One request with one failing server: the ports that it tries up to the first that responds.
 fn request(peers: &mut PeerList, failing: u16, now_s: u64) -> String {
     let mut tries = TriedPeers::default();
     let mut ports = Vec::new();

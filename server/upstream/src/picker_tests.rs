@@ -43,7 +43,7 @@ impl Names {
         self.known.insert(name.to_owned(), Err(why));
     }
 
-    /// Answers the question that was asked last.
+    /// Answers the last query.
     fn tell(&mut self, answer: Result<Vec<u8>, String>) {
         let answer = self.answer(answer);
         let (_, lookup) = self.asked.last().expect("something was asked");
@@ -98,7 +98,7 @@ impl Bench {
         picker.finish(self.now_ms, outcome)
     }
 
-    /// One request whose first attempt ends so.
+    /// One request with this outcome of its first attempt.
     fn request(&mut self, outcome: Outcome) -> String {
         let mut picker = self.picker();
         let told = self.pick(&mut picker);
@@ -178,7 +178,7 @@ fn a_failure_that_disables_a_server_is_told() {
 
 #[test]
 fn backup_servers_are_used_where_no_other_is_usable() {
-    // nginx 1.31.4 gives this sequence: the first request meets the dead server and goes on to a backup.
+    // The sequence of nginx 1.31.4: the first request meets the dead server and continues with a backup.
     let backup = |n, weight| Server {
         is_backup: true,
         weight,
@@ -363,7 +363,7 @@ fn hosts_with_valid_addresses_cost_a_request_nothing() {
     }
 }
 
-/// A group whose address was good, and is no longer valid.
+/// A group with an address that is no longer valid.
 fn stale() -> Bench {
     let mut bench = Bench::new(&[named("app.test")]);
     bench.names.knows("app.test", &[1]);
@@ -379,7 +379,7 @@ fn addresses_that_are_stale_are_not_used_before_an_answer() {
     let mut bench = stale();
     let mut picker = bench.picker();
     assert_eq!(bench.pick(&mut picker), "wait");
-    // An error leaves what was known.
+    // An error keeps the known addresses.
     bench.names.tell(Err("2: Server failure".to_owned()));
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
 }
@@ -444,7 +444,7 @@ fn an_answer_without_a_time_serves_its_request_without_another_question() {
     let mut picker = Picker::new(Rc::new(LocalGroup::of_name("app.test", 80, (None, 0))));
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "app.test");
-    // In a group it is the next request that asks.
+    // In a group, the next request resolves the name.
     for _ in 0..2 {
         assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
         assert_eq!(bench.names.asked(), "app.test");

@@ -1,8 +1,8 @@
 //! The pools of idle connections: which requests share one.
 //!
-//! A pool's number is a digest of what its connections have in common: the name of the group and, if pools are local, the
-//! place of the configuration that passes the request on. It refers to no configuration: after a reload the same names give the
-//! same pool.
+//! A pool's number is a digest of the common properties of its connections: the name of the group and, if pools are
+//! local, the location that passes the request on. It refers to no configuration: after a reload the same names have
+//! the same pool.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;

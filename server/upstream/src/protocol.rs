@@ -14,7 +14,7 @@ pub struct ProtocolSpec {
     pub default_port: u16,
     /// Maximum size of a response head unless `*_buffer_size` is written, bytes.
     pub head_bytes: usize,
-    /// Requests that may be sent behind each other on a connection; `None`: one at a time.
+    /// Limits of pipelined requests on a connection; `None`: one request at a time.
     pub pipelining: Option<Pipelining>,
     /// Requests share a connection, each as a stream.
     pub streams: bool,
@@ -56,7 +56,7 @@ pub struct Pipelining {
 pub enum RequestForm {
     /// `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
     Head,
-    /// Parameters in their order. A field without a name is sent as it is behind the others, if the protocol can.
+    /// Parameters in their order. A field without a name is sent unchanged after the others, if the protocol can.
     Parameters,
     /// One field with the key as its value, escaped.
     Key,

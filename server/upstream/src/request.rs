@@ -3,18 +3,18 @@
 //! ```text
 //! exchange:    UpstreamRequest   send, end          pieces of the request body
 //!                                next               events: head, body, end, failure
-//!                                set_window         how many bytes of the response may wait here
+//!                                set_window         limit of waiting response bytes
 //!                                drop               abandons the attempt
 //! connection:  UpstreamCall      take_head, take_body, body_end
-//!                                tell               puts an event in and wakes the exchange
-//!                                window             how many bytes may be read now
+//!                                deliver            puts an event in and wakes the exchange
+//!                                window             bytes that may be read now
 //!                                is_given_up
 //! ```
 //!
-//! Back-pressure in both directions is a count of bytes: the connection reads no more than the window leaves room for, the
-//! exchange takes no more of the request body from its client than [`UpstreamRequest::room`] says. Each side wakes the
+//! Back-pressure in both directions is a count of bytes. The connection reads no more than the window permits. The
+//! exchange takes no more of the request body from its client than [`UpstreamRequest::room`] returns. Each side wakes the
 //! other by a key in the thread's [`WakeQueue`]: the exchange by its waker, the connection by the key it was attached with.
-//! A wake too many is harmless, since each side looks what is there.
+//! A superfluous wake is harmless, since each side checks its state.
 
 use std::cell::{RefCell, RefMut};
 use std::collections::VecDeque;
@@ -31,11 +31,11 @@ pub use crate::error::{Failure, UpstreamError};
 pub struct RequestSpec {
     /// The fields, in the [form](crate::protocol::RequestForm) of the protocol.
     pub fields: Fields,
-    /// The version named in the request line, where the protocol has versions.
+    /// The version in the request line, if the protocol has versions.
     pub http10: bool,
     /// Length of the body. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the fields.
     pub body: BodyLength,
-    /// The request asks for another protocol, so that 101 is an answer.
+    /// The request has an upgrade, so that 101 is a valid response.
     pub upgrade: bool,
     /// The connection may serve another request after this one.
     pub keep: bool,
@@ -52,7 +52,7 @@ pub enum UpstreamEvent {
     Head(Box<ResponseHead>, u64),
     /// A piece of the body, or of a tunnel.
     Data(Chunk),
-    /// A piece of a FastCGI application's error stream; before the head or behind it.
+    /// A piece of a FastCGI application's error stream, before or after the head.
     Note(Vec<u8>),
     /// The trailer section, if it has fields.
     Trailers(Fields),
@@ -211,7 +211,7 @@ impl Spares {
         }
     }
 
-    /// The memory of a head, with what was in it.
+    /// The memory of a head, with its old content.
     pub fn head(&mut self) -> Option<Box<ResponseHead>> {
         self.heads.pop()
     }
@@ -297,7 +297,7 @@ impl UpstreamRequest {
         Some(event)
     }
 
-    /// The request, where the connection has put it back: for another attempt.
+    /// The request for another attempt, if the connection has put it back.
     pub fn take_head(&self) -> Option<RequestSpec> {
         self.0.state.borrow_mut().head.take()
     }
@@ -332,8 +332,7 @@ impl UpstreamRequest {
         }
     }
 
-    /// Asks for a wake at `at_ms`, monotonic milliseconds, whatever the server does until then; it replaces what was asked
-    /// before.
+    /// Requests a wake at `at_ms`, monotonic milliseconds, independent of the server; it replaces an earlier request.
     pub fn wake_at(&self, at_ms: u64) {
         let mut state = self.0.state.borrow_mut();
         if state.wake_at_ms.replace(at_ms) != Some(at_ms) {
@@ -384,7 +383,7 @@ impl UpstreamCall {
         self.0.state.borrow_mut().head = Some(head);
     }
 
-    /// The next piece of the request body. The exchange is woken where there was no room and is some now.
+    /// The next piece of the request body. Wakes the exchange if the body was full and has space now.
     pub fn take_body(&self) -> Option<Chunk> {
         let mut state = self.0.state.borrow_mut();
         let chunk = state.body.pop_front()?;
@@ -445,7 +444,7 @@ impl UpstreamCall {
         }
     }
 
-    /// Changes what is known of the attempt.
+    /// Changes the recorded facts of the attempt.
     pub fn record(&self, change: impl FnOnce(&mut AttemptFacts)) {
         change(&mut self.0.state.borrow_mut().facts);
     }
@@ -457,7 +456,7 @@ impl UpstreamCall {
 }
 
 impl Drop for UpstreamCall {
-    /// An attempt whose connection is gone has failed: the exchange is not left to wait for ever.
+    /// An attempt without a connection has failed: the exchange must not wait forever.
     fn drop(&mut self) {
         let mut state = self.0.state.borrow_mut();
         state.connection = None;
@@ -475,7 +474,7 @@ impl Drop for UpstreamCall {
     }
 }
 
-/// Maximum number of bytes of a response body in a mailbox unless [`UpstreamRequest::set_window`] says otherwise.
+/// Default limit of response bytes in a mailbox; see [`UpstreamRequest::set_window`].
 pub const WINDOW_BYTES: u64 = 64 << 10;
 /// Bytes up to which pieces of a request body are joined.
 const JOINED_BYTES: usize = 16 << 10;

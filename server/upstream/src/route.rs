@@ -10,7 +10,7 @@ use tls::{ClientConfig, ServerName};
 
 use crate::protocol::ProtocolSpec;
 
-/// Where a server listens.
+/// The address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum UpstreamAddr {
     /// An address and a port.
@@ -40,7 +40,7 @@ pub struct Route {
     pub head_bytes: usize,
     /// TLS below the protocol.
     pub tls: Option<Arc<ServerTls>>,
-    /// Where the connection comes from and goes to when it is idle; `None`: it is new, and closed after the request.
+    /// The pool that the connection is taken from and returned to; `None`: it is new, and closed after the request.
     pub pool: Option<Pool>,
     /// Options of a new connection's socket.
     pub options: SocketOptions,

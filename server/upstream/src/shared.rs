@@ -1,10 +1,11 @@
 //! The peers of a group: of one thread, or shared by all threads.
 //!
-//! Shared ones stay over reloads. A process keeps them in a registry by the name of their group. A configuration that names a group which another one
-//! still uses gets its very peers, with the servers as the new one has them. A lock is held for one choice or one result: the
-//! order of a choice depends on the sums of all peers, so single atomic counters would not do.
+//! Shared peers are kept over reloads. A process has a registry of them by the name of their group. If an older
+//! configuration still uses a group, a new one with that name gets the same peers, with its own servers. A lock is held
+//! for one choice or one result: the order of a choice depends on the sums of all peers, so single atomic counters
+//! would not do.
 //!
-//! Absent: the directive that asks for them; peers by names that are resolved while serving.
+//! Absent: the directive that enables them; peers by names that are resolved at run time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

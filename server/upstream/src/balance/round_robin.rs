@@ -207,7 +207,7 @@ impl RoundRobin {
         winner
     }
 
-    /// Lists a peer whose effective weight is below its weight.
+    /// Lists a peer with an effective weight below its weight.
     fn add_rising(&mut self, n: u32, peer: &mut Peer) {
         let weights = &mut peer.weights;
         if weights.effective < weights.weight && !std::mem::replace(&mut weights.is_rising, true) {
