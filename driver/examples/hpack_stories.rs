@@ -4,10 +4,10 @@
 //! cargo run --release --package firstbyte-driver --example hpack_stories -- DIR
 //! ```
 //!
-//! DIR is a checkout: a folder for each encoder, in it a file for each story. A story is header blocks over one dynamic
-//! table, with what they must give. Each block is decoded and compared, then encoded by our own encoder, with and without
-//! Huffman coding, and decoded again. The exit code is 0 if all of that agrees. It lives here because the engines touch no
-//! file.
+//! DIR is a checkout with a folder per encoder and a file per story. A story is a sequence of header blocks with one
+//! dynamic table, and the expected fields. Each block is decoded and compared. Then it is encoded by our encoder, with
+//! and without Huffman coding, and decoded again. The exit code is 0 if all results match. The example is in this crate
+//! since the engines open no files.
 
 use std::fs;
 use std::path::Path;
@@ -62,13 +62,13 @@ fn main() -> ExitCode {
 struct Total {
     stories: usize,
     blocks: usize,
-    /// Bytes of the blocks as they came, of their fields, and of our blocks for them.
+    /// Bytes of the original blocks, of their fields, and of our blocks.
     wire: usize,
     plain: usize,
     ours: [usize; 2],
 }
 
-/// The folders with stories that have been encoded.
+/// Returns the folders with encoded stories.
 fn folders(dir: &Path) -> Result<Vec<std::path::PathBuf>, String> {
     let entries = fs::read_dir(dir).map_err(|e| format!("{}: {e}", dir.display()))?;
     let mut folders: Vec<_> = entries
@@ -98,7 +98,7 @@ fn check_folder(folder: &Path, total: &mut Total) -> Result<(), String> {
 }
 
 fn check_story(story: &Value, total: &mut Total) -> Result<(), String> {
-    // A story may raise the size of the table by its settings, which the encoder then announces.
+    // A story may raise the table size by its settings. The encoder then announces it.
     let mut decoder = Decoder::new(4096);
     let mut own = [false, true].map(|huffman| (Encoder::new(4096, huffman), Decoder::new(4096)));
     let cases = story["cases"].as_array().ok_or("no cases")?;
@@ -141,7 +141,7 @@ fn decode(decoder: &mut Decoder, block: &[u8]) -> Result<Fields, engines::hpack:
     Ok(fields)
 }
 
-/// The fields that a block must give.
+/// Returns the expected fields of a block.
 fn expected(case: &Value) -> Option<Fields> {
     let headers = case["headers"].as_array()?;
     let pairs = headers.iter().filter_map(Value::as_object).flatten();

@@ -1,13 +1,13 @@
-//! Time to take an idle connection to a server out of its pool and to put it back.
+//! Measures taking an idle connection to a server out of its pool and putting it back.
 //!
-//! `cargo run --release -p firstbyte-driver --example idle_pool` prints nanoseconds of the processor for both: the median and
-//! the slowest of 20 rounds, with this many connections to this many servers in one pool.
+//! `cargo run --release -p firstbyte-driver --example idle_pool` prints nanoseconds of CPU time for both together: the
+//! median and the slowest of 20 rounds. Each row has a number of connections to a number of servers in one pool.
 
 use driver::worker::servers::pool::IdleConnections;
 use driver::worker::slab::Key;
 use server_upstream::route::UpstreamAddr;
 
-/// Time that the thread had a processor, nanoseconds; 0 if the kernel does not count it.
+/// Returns the CPU time of the thread, nanoseconds; 0 if the kernel does not count it.
 fn processor_ns() -> u64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = counts.split(' ').next().unwrap_or_default();
@@ -41,7 +41,7 @@ fn main() {
         let mut round = || {
             let begin = processor_ns();
             for _ in 0..REQUESTS {
-                // Servers in no order that a cache could know.
+                // In an order that caches cannot predict.
                 server = (server + 7919) % servers;
                 let addr = addr(server);
                 if let Some(key) = idle.take(7, &addr) {

@@ -1,20 +1,19 @@
 //! Benchmark of one exchange in the worker without its system calls: read, engine, phases, file lookup, response,
 //! write, log.
 //!
-//! `worker_exchange CASE N` does it N times on one keep-alive connection whose socket is a piece of memory. The file is
-//! a real one and is looked at each time. The cases `h2` and `h2-32` do it over HTTP/2, one and 32 requests a read,
-//! `spdy-32` over SPDY, whose client compresses each request anew, which is counted, too; `proxied` and `proxied-h2`
-//! pass their requests on to a server whose sockets are memory, too. `benches/run` counts the instructions of two runs
-//! with different N; their difference is the cost of the exchanges alone.
+//! `worker_exchange CASE N` runs N exchanges on one keep-alive connection with a socket in memory. The file is real and
+//! is checked each time. `benches/run` counts the instructions of two runs with different N; the difference is the cost
+//! of the exchanges alone. Cases:
 //!
-//! `recorded` records the connection for the map of round-trip times. `connection` and `connection-recorded` take a new
-//! connection for each request.
-//!
-//! `experiment` has an experiment with a beacon that the request does not read, `experiment-user` reads the arm of a cookie,
-//! `experiment-host` is a request to the host of an arm. `locations`, `split_clients` and `servers` have the same locations and
-//! servers as these three, and no experiment.
-//!
-//! `costly.rs` configures experiments, long lists of expressions, and bodies that are changed.
+//! - `h2` and `h2-32` use HTTP/2, with one and 32 requests per read.
+//! - `spdy-32` uses SPDY. Its client compresses each request anew, which is included.
+//! - `proxied` and `proxied-h2` pass their requests to a server, also with sockets in memory.
+//! - `recorded` records the connection for the map of round-trip times.
+//! - `connection` and `connection-recorded` open a connection for each request.
+//! - `experiment` has an experiment with a beacon that the request does not read. `experiment-user` reads the arm of a
+//!   cookie. `experiment-host` requests the host of an arm. `locations`, `split_clients` and `servers` have the same
+//!   locations and servers without an experiment.
+//! - `costly.rs` configures experiments, long lists of expressions, and filtered bodies.
 
 #[path = "worker_exchange/clients.rs"]
 mod clients;
@@ -54,7 +53,7 @@ use sys::socket::Sent;
 use clients::{Http2, Spdy};
 use samples::SampleCounter;
 
-/// Requests, and their number in one read.
+/// Name of each case, its URI, and its number of requests per read.
 const CASES: [(&str, &str, usize); 25] = [
     ("return", "/text", 1),
     ("file", "/page.html", 1),
@@ -83,7 +82,7 @@ const CASES: [(&str, &str, usize); 25] = [
     ("experiment-host", "/page.html", 1),
 ];
 
-/// Bytes of the small file and of the large one.
+/// Size of the small and of the large file, bytes.
 const PAGE_BYTES: usize = 612;
 const LARGE_BYTES: usize = 1 << 20;
 
@@ -117,7 +116,7 @@ fn site(root: &Path) -> io::Result<()> {
     std::fs::write(root.join("large.bin"), vec![b'x'; LARGE_BYTES])
 }
 
-/// Asks `count` times; false if a connection was not kept or a response is missing.
+/// Sends `count` requests. Returns false if a connection was not kept or a response is missing.
 fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io::Result<bool> {
     let proxies = name.starts_with("proxied");
     let generation = ThreadConfig::new(configuration(root, name)?, 1);
@@ -146,7 +145,7 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         _ => Protocols::default(),
     });
     if proxies {
-        // Two connections take turns: that is the loop's to order.
+        // Two connections take turns, in the loop's order.
         let client = proxied::Loop::new(shared, conn);
         return Ok(pass_on(client, http2, (path, times), count));
     }
@@ -167,7 +166,7 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
         }
         let cause = Readiness::of_socket(SocketFlags::READABLE);
         let mut kept = read_ready(&mut conn, &mut shared, black_box(cause));
-        // A connection that had enough of a turn gets another one at once.
+        // A connection that used up its turn gets another one at once.
         while kept {
             match turn(&mut conn, &mut shared, Readiness::default()) {
                 Disposition::Keep { deadline_ms } if deadline_ms <= now_ms => {}
@@ -182,7 +181,7 @@ fn serve(root: &Path, name: &str, path: &str, times: usize, count: usize) -> io:
     Ok(shared.requests == (count * times) as u64 && conn.socket().sent > 0)
 }
 
-/// Facts of a process without a kernel: samples of connections are encoded and counted.
+/// A process without a kernel: samples of connections are encoded and counted.
 fn env() -> Env {
     Env {
         clock_us: Some(clock_us),
@@ -198,7 +197,7 @@ fn clock_us() -> u64 {
     START.get_or_init(Instant::now).elapsed().as_micros() as u64 + 1
 }
 
-/// Asks `count` times for what is passed on; false if a connection was not kept or a response is missing.
+/// Sends `count` proxied requests. Returns false if a connection was not kept or a response is missing.
 fn pass_on(
     mut client: proxied::Loop,
     mut http2: Option<Http2>,
@@ -272,20 +271,20 @@ fn configuration(root: &Path, name: &str) -> io::Result<Arc<server_http::http::H
         ..OpenedLogs::default()
     };
     let errors = ErrorLog::new(vec![Sink::file(null, Level::Error)]);
-    // As a thread that serves does.
+    // As in a serving thread.
     errlog::set_thread(1);
     http.attach_logs(opened, &errors);
     Ok(http)
 }
 
-/// Sockets that cost nothing: a request is there when it is asked for, and there is always room.
+/// Sockets without cost: a request is available when it is read, and there is always room.
 struct Memory;
 
 #[derive(Default)]
 struct Socket {
-    /// Input of the connection; of one to a server, the answer.
+    /// Input of the connection; for a connection to a server, the response.
     request: Vec<u8>,
-    /// It is there.
+    /// The input can be read.
     asked: bool,
     sent: u64,
     to_server: bool,
@@ -312,7 +311,7 @@ impl Net for Memory {
         if !std::mem::take(&mut socket.asked) {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        // As a read from a socket has it, the buffer has room for more than what comes.
+        // Like a read from a socket, it reserves more room than it fills.
         buffer.reserve(SCRATCH_BYTES);
         buffer.extend_from_slice(&socket.request);
         Ok(socket.request.len())
@@ -369,13 +368,13 @@ impl Net for Memory {
     fn set_nodelay(&mut self, _: &mut Socket, _: bool) {}
 }
 
-/// The wall clock's begin, so late that the files have long settled.
+/// The start of the wall clock, so late that the files have long settled.
 const UNIX_MS: u64 = 4_000_000_000_000;
 
-/// How fast the clock goes.
+/// Exchanges per millisecond of the virtual clock.
 const EXCHANGES_A_MS: u64 = 100;
 
-/// Answer of a server.
+/// Response of the server.
 const ANSWER: &[u8] = b"HTTP/1.1 200 OK\r\nServer: nginx/1.31.4\r\nDate: Sun, 22 Nov 2026 17:00:00 GMT\r\n\
     Content-Type: application/octet-stream\r\nContent-Length: 100\r\nLast-Modified: Sun, 22 Nov 2026 16:00:00 GMT\r\n\
     Connection: keep-alive\r\nETag: \"6921e110-64\"\r\nAccept-Ranges: bytes\r\n\r\n\

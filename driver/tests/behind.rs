@@ -1,18 +1,16 @@
-//! Seeded simulation of a worker with upstream servers: clients send requests; servers respond, split, reset, stall and
-//! send false data.
+//! Seeded simulation of a worker with upstream servers that split, delay, reset and falsify their responses.
 //!
-//! A run is made from its seed alone, as in `sim`: `SIM_SEED` is the first seed (1), `SIM_SEEDS` the number of runs
-//! (300). Clients of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations that pass them on in different ways
-//! (`site`). Each connection to a server has a random script (`plan`, `server`). The server responds whole, in pieces,
-//! late or early, with interim responses and trailers. It stops or breaks anywhere, sends a wrong length or malformed
-//! data, stays silent, switches protocols, and leaves while it is idle. It refuses connections or keeps them waiting.
-//! Servers use HTTP/1, SCGI, uwsgi, FastCGI, memcached (`protocol`) and HTTP/2 (`h2`), some of them over TLS
-//! (`secure`).
+//! A run depends on its seed only, as in `sim`. `SIM_SEED` is the first seed (1), `SIM_SEEDS` the number of runs (300).
+//! Clients of HTTP/1, HTTP/2 and SPDY send requests in pieces to locations with different proxy settings (`site`).
 //!
-//! Requests and responses are in one account (`ledger`). The servers' judge (`server`, `request`) requires every
-//! request to be a client's, whole, in order, and not repeated more often than permitted. The clients' judge
-//! (`response_checks`) requires every response to be one server's whole response, an error of our server with a reason,
-//! or visibly broken with a reason.
+//! Each connection to a server follows a random script (`plan`, `server`). It sends complete responses, in pieces, late
+//! or early, with interim responses and trailers. It stops or breaks anywhere, announces wrong lengths, sends garbage
+//! or nothing, switches protocols, and closes while idle. Some connections are refused or never established. Servers
+//! use HTTP/1, SCGI, uwsgi, FastCGI, memcached (`protocol`) and HTTP/2 (`h2`), some of them over TLS (`secure`).
+//!
+//! Requests and responses are recorded in one ledger (`ledger`). On the server side (`server`, `request`), each request
+//! must be one that a client made, complete, in order, and not sent too often. On the client side (`response_checks`),
+//! each response must be a complete response of one server, or an error or a visibly broken response that has a reason.
 
 #[path = "behind/copies.rs"]
 mod copies;

@@ -1,8 +1,8 @@
-//! Data that an application flushes leaves at once: heads and pieces of bodies, through every compressor and protocol.
+//! Flushed data leaves at once: heads and pieces of bodies, through every compressor and protocol.
 //!
-//! A worker of the simulation serves a module of the test that makes its bodies piece by piece in virtual time: a head
-//! alone, or a head and a first piece, and the rest half a second later. Looked at are the bytes on the wire after one
-//! turn of the loop, decoded as a client would. Absent: TLS, which the simulated sockets do not carry.
+//! A simulated worker serves a test module that makes its bodies in pieces in virtual time. The first part is the head
+//! alone, or with a first piece; the rest follows half a second later. The bytes on the wire after one turn are decoded
+//! like a client does. Absent: TLS, which the simulated sockets do not support.
 
 #[path = "flush/client.rs"]
 mod client;
@@ -25,10 +25,10 @@ use sim::{Faults, Random, Wire, World};
 
 use client::{Client, PROTOCOLS, Protocol};
 
-/// The pieces of every page, and their text after the location `/sub/`.
+/// The pieces of every page, and their form after the filters of `/sub/`.
 const PIECES: [&str; 2] = ["<p>the first words\n", "<p>and those that were late\n"];
 const REPLACED: [&str; 2] = ["<p>the first letters\n", "<p>and those that were late\n"];
-/// When the second piece is made.
+/// Time of the second piece, milliseconds.
 const LATE_MS: u64 = 500;
 
 const CONFIG: &str = "events {}
@@ -54,8 +54,8 @@ const LATE_MODULE: Module = Module {
     ..Module::EMPTY
 };
 
-/// Answers with a page that is made in pieces; `?head` has none of them at hand with the head, `?unmarked` is a source
-/// that flushes nothing; `?paused` is one that makes all of them, and has nothing in between.
+/// Answers with a page in pieces. With `?head` no piece is available with the head. With `?unmarked` the first piece is
+/// not followed by a flush. With `?paused` the source makes the first piece, too, and pauses before the rest.
 fn answer(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     let (mut gzip, packed) = (Gzip::default(), is_packed(&x.target.uri));
     let mut pieces = PIECES.map(|piece| match packed {
@@ -110,7 +110,7 @@ impl BodySource for LateBody {
     }
 }
 
-/// A source that compresses by itself, and flushes each piece.
+/// A source that compresses by itself and flushes each piece.
 struct Gzip(Compress);
 
 impl Default for Gzip {
@@ -156,7 +156,7 @@ fn http() -> Arc<Http> {
     http
 }
 
-/// One connection of a client to a worker of its own.
+/// One connection of a client to its own worker.
 struct TestConnection {
     world: World,
     link: usize,
@@ -165,7 +165,7 @@ struct TestConnection {
 }
 
 impl TestConnection {
-    /// Asks for a target and lets the loop take one turn.
+    /// Sends a request and runs one turn of the loop.
     fn begin(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> Self {
         let generation = ThreadConfig::new(Arc::clone(http), 1);
         let mut world = World::new(generation, Random::new(1), 4_000_000_000_000, 65_536);
@@ -189,7 +189,7 @@ impl TestConnection {
         talk
     }
 
-    /// One turn of the loop; the client then reads the wire.
+    /// Runs one turn of the loop. The client reads the bytes on the wire.
     fn turn(&mut self) {
         self.world.poll(1000);
         let mut wire = self.world.links[self.link].wire.borrow_mut();
@@ -199,7 +199,7 @@ impl TestConnection {
     }
 }
 
-/// Part of a page that a client can read: at once, and half a second later.
+/// Returns the readable part of a page: at once, and half a second later.
 fn watch(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> [String; 2] {
     let case = format!("{protocol:?} {target} {accepts}");
     let mut talk = TestConnection::begin(http, protocol, target, accepts);
@@ -221,7 +221,7 @@ fn watch(http: &Arc<Http>, protocol: Protocol, target: &str, accepts: &str) -> [
     [at_once, talk.client.seen.text()]
 }
 
-/// Every protocol with every coding that a client may name, none being one of them.
+/// Returns every protocol with every coding that a client may accept, and with none.
 fn cases() -> impl Iterator<Item = (Protocol, &'static str)> {
     PROTOCOLS
         .into_iter()
@@ -245,7 +245,7 @@ fn a_flushed_piece_leaves_in_its_turn() {
             assert_eq!(got, wanted, "{protocol:?} {target} {accepts}");
         }
         if accepts != "gzip" {
-            // Its coding taken off, its words replaced, its bytes recoded and compressed anew.
+            // The body is decompressed, its words replaced, and compressed again.
             let got = watch(&http, protocol, "/all/page", accepts);
             let wanted = [REPLACED[0].to_owned(), REPLACED.concat()];
             assert_eq!(got, wanted, "{protocol:?} {accepts}");

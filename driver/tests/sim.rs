@@ -1,10 +1,11 @@
 //! Seeded simulation of the worker: connections, timers and configurations under a virtual clock, on simulated sockets.
 //!
-//! A run is made from its seed alone. `SIM_SEED` is the first seed (1), `SIM_SEEDS` how many are run (300). Clients send
-//! sound and broken requests in any pieces, read fast, slowly or never, end, reset or stay silent; reads and writes stop
-//! anywhere; the worker gets turns for nothing; the clock jumps; the configuration changes. A judge for each connection
-//! (`checker`) sees only the wire and the clock and decides on every response, every close and every timeout. Clients of
-//! HTTP/2 (`h2`) are their own judges.
+//! A run depends on its seed only. `SIM_SEED` is the first seed (1), `SIM_SEEDS` the number of runs (300). Clients send
+//! valid and invalid requests in random pieces. They read fast, slowly or never; they end, reset or stay silent. Reads
+//! and writes stop anywhere, the worker is woken spuriously, the clock jumps, and the configuration changes.
+//!
+//! A checker for each connection (`checker`) sees only the wire and the clock. It checks every response, close and
+//! timeout. Clients of HTTP/2 (`h2`) check for themselves.
 
 #[path = "sim/checker.rs"]
 mod checker;
@@ -43,7 +44,7 @@ fn no_seed_finds_a_fault() {
 
 #[test]
 fn no_seed_of_http2_finds_a_fault() {
-    // The abuse budget has other tests: these clients send much, but are harmless.
+    // The cost of abuse is tested elsewhere. These clients do much, but are harmless.
     let site = site::Site::new(
         "http2 on; http2_abuse_budget 1000000; http2_max_concurrent_streams 9; http2_header_table_size 256;",
     );

@@ -1,4 +1,4 @@
-//! One worker thread on real sockets, woken from another thread while it sleeps in its poller.
+//! One worker thread on real sockets. Another thread wakes it while it sleeps in its poller.
 
 #[path = "support/setup.rs"]
 mod setup;
@@ -25,13 +25,13 @@ const ASK: Module = Module {
     ..Module::EMPTY
 };
 
-/// Receives the wakers of waiting exchanges.
+/// Waiting exchanges send their wakers here.
 static ASKED: Mutex<Option<Sender<RemoteWaker>>> = Mutex::new(None);
 
-/// The exchange has waited.
+/// Marks an exchange that has waited.
 struct Waited;
 
-/// Answers when it is run again; there is no other end of its wait.
+/// Answers when it is resumed. Only a wake ends its wait.
 fn ask(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.extensions.take::<Waited>().is_none() {
         x.extensions.push(Waited);
@@ -58,7 +58,7 @@ fn answered(client: &mut TcpStream) -> bool {
     true
 }
 
-/// The exchange has no time of its own: an answer that comes has been woken. Some wakes come before the thread sleeps.
+/// The exchanges have no timeout, so an answer proves a wake. Some wakes come before the thread sleeps.
 #[test]
 fn another_thread_wakes_a_thread_that_sleeps() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
@@ -95,7 +95,7 @@ fn another_thread_wakes_a_thread_that_sleeps() {
         for remote in &waiting {
             remote.wake();
         }
-        // One that is gone, one that was woken already.
+        // The exchange is gone, or was woken already.
         if round % 2 == 0 {
             waiting.iter().for_each(RemoteWaker::wake);
         }

@@ -1,8 +1,7 @@
-//! Turns of one connection as stories: the client's bytes and their times, the wire after each turn of the loop, and
-//! the log.
+//! Stories of one connection: the client's input and its times, the wire after each turn of the loop, and the log.
 //!
-//! The seeded simulation meets most events but judges by rules; a story has one case with its bytes, times and limits.
-//! Absent: TLS of clients.
+//! The seeded simulation covers more cases, but checks them by rules. A story checks one case with its bytes, times and
+//! limits. Absent: TLS of clients.
 
 #[path = "turns/bodies.rs"]
 mod bodies;

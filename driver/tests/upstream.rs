@@ -1,7 +1,6 @@
-//! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and servers with a
-//! script for each story.
+//! Attempts with servers over real sockets: one worker thread, a handler that passes requests on, and scripted servers.
 //!
-//! The handler collects the response and reports it in one line. Absent: the upstream machine.
+//! The handler collects the response and reports it in one line. Absent: the state machine of proxied requests.
 
 #[path = "upstream/applications.rs"]
 mod applications;

@@ -1,11 +1,11 @@
-//! Clients of HTTP/2 and SPDY, the sending sides.
+//! Sending sides of HTTP/2 and SPDY clients.
 
 use engines::client::Bodies;
 use engines::h2::PREFACE;
 use engines::hpack::{Encoder, Indexing};
 use engines::spdy;
 
-/// The sending side of a client of HTTP/2. It encodes twice: from then on all fields are indices, and blocks are equal.
+/// The sending side of an HTTP/2 client. After two blocks all fields are indexed, and every block is the same.
 pub(super) struct Http2 {
     encoder: Encoder,
     block: Vec<u8>,
@@ -25,8 +25,8 @@ impl Http2 {
         }
     }
 
-    /// Puts requests into `out`, and the preface before the first of them.
-    #[inline(always)] // A call would count as the worker's.
+    /// Replaces `out` by requests. The preface comes before the first ones.
+    #[inline(always)] // A call would count towards the worker.
     pub(super) fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
         if !std::mem::replace(&mut self.begun, true) {
@@ -65,7 +65,7 @@ impl Http2 {
     }
 }
 
-/// A client's side of SPDY, which hears nothing.
+/// The sending side of a SPDY client. It receives nothing.
 pub(super) struct Spdy {
     client: spdy::Client,
 }
@@ -81,8 +81,8 @@ impl Spdy {
         }
     }
 
-    /// Puts requests into `out`, and the settings before the first of them.
-    #[inline(always)] // A call would count as the worker's.
+    /// Replaces `out` by requests. The settings come before the first ones.
+    #[inline(always)] // A call would count towards the worker.
     pub(super) fn ask(&mut self, path: &str, times: usize, out: &mut Vec<u8>) {
         out.clear();
         let ask = |_| {
@@ -103,7 +103,7 @@ impl Spdy {
         let streams: Vec<u32> = (0..times).map(ask).collect();
         self.client.transmit(out);
         for stream in streams {
-            // Nobody waits for the answer, and nobody tells the server.
+            // The response is not awaited; the server is not informed.
             self.client.cancel(stream);
         }
         self.client.transmit(&mut Vec::new());

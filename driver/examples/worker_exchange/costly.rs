@@ -1,9 +1,9 @@
-//! Configurations that cost more than an exchange: lists of expressions, bodies that are changed, experiments.
+//! Configurations that cost more than an exchange: lists of expressions, filtered bodies, experiments.
 
 use std::io;
 use std::path::Path;
 
-/// Configuration of a case in `http`, and in its server; empty for the cases that need none.
+/// Returns the configuration of a case in `http`, and in its server. Both are empty if the case needs none.
 pub(super) fn blocks(case: &str, root: &Path) -> (String, String) {
     let root = root.display();
     match case {
@@ -40,7 +40,7 @@ pub(super) fn blocks(case: &str, root: &Path) -> (String, String) {
     }
 }
 
-/// Configuration of cases that divide users.
+/// Returns the configuration of cases that divide users.
 fn users(case: &str) -> (String, String) {
     match case {
         "split_clients" => {
@@ -78,7 +78,7 @@ fn users(case: &str) -> (String, String) {
     }
 }
 
-/// Writes the page that is changed: lines of words, a tenth of them with the string that is replaced.
+/// Writes the page to be filtered: lines of words. A tenth of the lines contain the string to be replaced.
 pub(super) fn site(root: &Path) -> io::Result<()> {
     let line = |n: usize| {
         let link = ["", " at Example.ORG"][usize::from(n.is_multiple_of(10))];
@@ -89,17 +89,17 @@ pub(super) fn site(root: &Path) -> io::Result<()> {
     std::fs::write(root.join("text.html"), text)
 }
 
-/// Expressions of a list.
+/// Number of expressions in a list.
 const EXPRESSIONS: usize = 500;
 /// Length of the page, bytes.
 const BODY_BYTES: usize = 80 << 10;
 const TYPES: &str = "types { text/html html; }";
-/// Directives that experiments with a beacon need.
+/// Directives needed by experiments with a beacon.
 const EXPERIMENTS: &str = "experiment_key key; lab_store sqlite:/bench/store;";
 /// The key of experiments.
 pub(super) const KEY: &str = "a key of sixteen bytes";
 
-/// Returns the fields of requests of a case besides those of all: a cookie that [`KEY`] made.
+/// Returns the additional request fields of a case: a cookie made with [`KEY`].
 pub(super) fn cookie(case: &str) -> &'static str {
     match case {
         "experiment-user" => "Cookie: fb_user=0123456789abcdefb42905d75b42c078\r\n",

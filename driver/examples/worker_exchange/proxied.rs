@@ -1,4 +1,4 @@
-//! Requests that are passed on, over connections to a server whose sockets are pieces of memory, too.
+//! Proxied requests, over connections to a server with sockets in memory.
 
 use std::io;
 use std::ops::ControlFlow;
@@ -13,7 +13,7 @@ use driver::worker::token::TokenKind;
 
 use super::{Memory, Socket};
 
-/// Configuration of the proxied cases alone.
+/// Configuration of the proxied cases.
 pub(super) const GROUP: &str = "upstream back { server 127.0.0.1:8001; keepalive 64; }";
 pub(super) const LOCATION: &str = "location /px/ {
     proxy_pass http://back/;
@@ -41,18 +41,18 @@ impl Loop {
         }
     }
 
-    /// The client, if its connection was kept.
+    /// Returns the client, if its connection was kept.
     pub(super) fn client(&mut self) -> Option<&mut Socket> {
         let conn = self.tables.clients.get_mut(self.client);
         conn.map(Conn::socket_mut)
     }
 
-    /// Requests that were served.
+    /// Returns the number of served requests.
     pub(super) fn requests(&self) -> u64 {
         self.shared.requests
     }
 
-    /// Two turns: requests go to the server, and its answers to the client.
+    /// Runs two turns: requests go to the server, and its responses to the client.
     pub(super) fn exchange(&mut self, mono_ms: u64, unix_ms: u64) -> bool {
         self.shared.set_now(mono_ms, unix_ms);
         self.turn_all().is_continue() && self.turn_all().is_continue()

@@ -1,4 +1,4 @@
-//! A receiver of samples without a thread that sends them.
+//! A receiver of samples without a sending thread.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use server_base::experiment::{ArmConnection, Visit};
 use server_base::samples::{ConnectionSample, SampleSink};
 
-/// Encodes samples, as the queue of a worker does.
+/// Encodes samples like a worker's queue.
 #[derive(Debug, Default)]
 pub(crate) struct SampleCounter(AtomicU64);
 

@@ -1,8 +1,7 @@
-//! Detached requests of the simulation: each request to the location `/copied/` is copied to an upstream server, like a
-//! mirror.
+//! Detached requests of the simulation: requests to `/copied/` are also sent to a server as a copy, like a mirror.
 //!
-//! A copy outlives its parent. The number of its request decides whether it is logged, and when it ends. At the end of
-//! a run all copies must have ended once, and only the chosen ones are logged.
+//! A copy continues after the end of its parent. The number of its request decides about its log entry and its timeout.
+//! At the end of a run every copy must have ended once, and only the chosen copies are logged.
 
 use std::cell::RefCell;
 
@@ -10,7 +9,7 @@ use engines::http::Method;
 use server_http::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange};
 use server_http::module::{Handler, Module, Step};
 
-/// The module that starts copies, before handlers of content.
+/// The module that starts copies, before content handlers.
 pub(crate) const MODULE: Module = Module {
     name: "copies",
     handlers: &[Handler::PreContent(copy), Handler::Log(record)],
@@ -23,14 +22,14 @@ struct Copy {
     is_logged: bool,
     logs: usize,
     end: Option<DetachedEnd>,
-    /// Its parent had ended before it.
+    /// Its parent ended first.
     is_orphan: bool,
 }
 
 #[derive(Default)]
 struct Copies {
     all: Vec<Copy>,
-    /// Requests of clients that have ended.
+    /// Client requests that have ended.
     parents: Vec<usize>,
 }
 
@@ -46,10 +45,10 @@ thread_local! {
     static COPIES: RefCell<Copies> = RefCell::default();
 }
 
-/// The number of a copy.
+/// Index of a copy.
 struct Number(usize);
 
-/// Forgets the copies of the run before.
+/// Forgets the copies of the previous run.
 pub(crate) fn forget() {
     COPIES.take();
 }
@@ -57,7 +56,7 @@ pub(crate) fn forget() {
 /// Counts the copies of a run.
 ///
 /// # Errors
-/// A copy has not ended, or its log is not as its creator wants it.
+/// A copy has not ended, or was logged too often or too rarely.
 pub(crate) fn check() -> Result<Counts, String> {
     COPIES.with_borrow(|copies| {
         let mut counts = Counts::default();
@@ -76,7 +75,7 @@ pub(crate) fn check() -> Result<Counts, String> {
     })
 }
 
-/// The request of a client that a URI names.
+/// Returns the number of the client request in the URI.
 fn ask(x: &Exchange) -> usize {
     let uri = String::from_utf8_lossy(&x.target.uri);
     let id = uri.rsplit('/').next().and_then(|id| id.parse().ok());
@@ -130,5 +129,5 @@ fn record(x: &mut Exchange, _: &mut Ctx<'_>) {
     });
 }
 
-/// Time limits of copies, milliseconds.
+/// Timeouts of copies, milliseconds.
 const LIMITS_MS: [Option<u64>; 4] = [None, Some(1), Some(300), Some(20_000)];

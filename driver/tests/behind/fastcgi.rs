@@ -1,4 +1,4 @@
-//! FastCGI of the upstream servers: a strict reader of records, and responses in records.
+//! FastCGI of the simulated servers: a strict reader of records, and responses made into records.
 
 use sim::Random;
 
@@ -6,13 +6,13 @@ use super::ledger::ClientRequest;
 use super::plan::{After, Plan, whole};
 use super::protocol::Params;
 
-/// A record: its type, its content, and all of its bytes.
+/// A record: its type, its content, and its total length.
 type Record<'a> = (u8, &'a [u8], usize);
 
-/// The first record: its type, its content, and how long it is in all; once it is there.
+/// Returns the first record, once it is complete: type, content and total length.
 ///
 /// # Errors
-/// It is none that a client sends.
+/// A client must not send this record.
 pub(crate) fn record(came: &[u8]) -> Result<Option<Record<'_>>, String> {
     let Some((header, rest)) = came.split_first_chunk() else {
         return Ok(None);
@@ -25,7 +25,7 @@ pub(crate) fn record(came: &[u8]) -> Result<Option<Record<'_>>, String> {
     Ok(rest.get(..end).map(|rest| (of, &rest[..len], 8 + end)))
 }
 
-/// Returns the parameters of a request, `keep` among them, and their length in bytes with the records before them.
+/// Returns the parameters of a request, with `keep`, and their length including the records before them.
 ///
 /// # Errors
 /// They violate the protocol.
@@ -62,7 +62,7 @@ pub(crate) fn params(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     }
 }
 
-/// The length at the start of some bytes.
+/// Reads the length at the start of the bytes.
 fn length(rest: &mut &[u8]) -> Result<usize, &'static str> {
     let (len, behind) = match **rest {
         [short @ ..0x80, ref behind @ ..] => (usize::from(short), behind),
@@ -76,19 +76,19 @@ fn length(rest: &mut &[u8]) -> Result<usize, &'static str> {
     Ok(len)
 }
 
-/// Fault of the answer.
+/// Fault of the response.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fault {
     None,
-    /// The answer stops.
+    /// The response stops.
     Cut,
-    /// A record that is none.
+    /// An invalid record.
     Record,
-    /// END_REQUEST with a protocol status.
+    /// END_REQUEST with an error of the protocol.
     Status,
 }
 
-/// Makes an answer of CGI into records; much may go wrong with one that is spoiled.
+/// Converts a CGI response into records. A spoiled one may get faults.
 pub(crate) fn encode(plan: &mut Plan, ask: &ClientRequest, spoiled: bool, random: &mut Random) {
     let fault = match random.below(8) {
         _ if !spoiled => Fault::None,
@@ -116,7 +116,7 @@ pub(crate) fn encode(plan: &mut Plan, ask: &ClientRequest, spoiled: bool, random
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];
     let cut = match fault {
         Fault::None => return,
-        // The response may still be complete at this point.
+        // Everything before the end may still be complete.
         Fault::Status => ends - 1,
         Fault::Cut => random.within(0..plan.text.len()),
         Fault::Record => *random.pick(&bounds),
@@ -144,17 +144,17 @@ pub(crate) fn encode(plan: &mut Plan, ask: &ClientRequest, spoiled: bool, random
     }
 }
 
-/// Something is wrong with the output of the application.
+/// Makes the application's output invalid.
 fn spoil_text(plan: &mut Plan, ask: &ClientRequest, random: &mut Random) {
     let shown = String::from_utf8_lossy(&plan.text[..plan.head_at]).into_owned();
     let told = format!("Content-Length: {}", plan.body.len());
     match random.below(3) {
-        // More than is announced.
+        // More than announced.
         0 if shown.contains(&told) || matches!(plan.status, 204 | 304) => {
             let more = random.within(1..300);
             plan.text.extend(std::iter::repeat_n(b'?', more));
         }
-        // Less.
+        // Less than announced.
         1 if shown.contains(&told) && plan.status != 304 && !ask.is_head() => {
             let lie = shown.replace(&told, &format!("Content-Length: {}", plan.body.len() + 7));
             plan.text.splice(..plan.head_at, lie.bytes());
@@ -177,15 +177,15 @@ fn spoil_text(plan: &mut Plan, ask: &ClientRequest, random: &mut Random) {
     }
 }
 
-/// Records sent by the script.
+/// The encoded records.
 struct FastCgiScript {
     out: Vec<u8>,
-    /// Offsets of records.
+    /// Start of each record.
     bounds: Vec<usize>,
     head_at: usize,
-    /// Offset after which no content of the response is missing, though its end may be.
+    /// Offset after which the response is complete except for its end.
     enough_at: Option<usize>,
-    /// The length of that output in bytes, if the head announces it.
+    /// Length of the complete output in bytes, if the head announces it.
     enough_bytes: Option<usize>,
 }
 
@@ -224,7 +224,7 @@ impl FastCgiScript {
         }
     }
 
-    /// The output, in pieces.
+    /// Adds the output in pieces.
     fn send_answer(&mut self, plan: &Plan, random: &mut Random) {
         let mut at = 0;
         while at < plan.text.len() {
@@ -232,16 +232,16 @@ impl FastCgiScript {
             let len = random.piece(plan.text.len() - at).min(0xffff);
             let begin = self.out.len() + 8;
             self.record(6, &plan.text[at..at + len], random);
-            let location =
+            let position =
                 |wanted: usize| (at < wanted && wanted <= at + len).then(|| begin + wanted - at);
-            self.head_at = location(plan.head_at).unwrap_or(self.head_at);
-            self.enough_at = self.enough_at.or(self.enough_bytes.and_then(location));
+            self.head_at = position(plan.head_at).unwrap_or(self.head_at);
+            self.enough_at = self.enough_at.or(self.enough_bytes.and_then(position));
             at += len;
         }
         self.stderr(random);
     }
 
-    /// Adds the end, sometimes of STDOUT first; returns the offset of the complete response.
+    /// Adds the end, perhaps after an end of STDOUT. Returns the offset at which the response is complete.
     fn end(&mut self, status: u8, random: &mut Random) -> usize {
         if random.chance(600) {
             self.enough_at = self.enough_at.or(Some(self.out.len() + 8));

@@ -1,4 +1,4 @@
-//! Clients of HTTP/1: one request after the other, or all at once.
+//! HTTP/1 clients: requests one after the other, or all at once.
 
 use sim::{Link, Random, Wire};
 
@@ -11,10 +11,10 @@ pub(crate) struct Client {
     behavior: Behavior,
     book: Book,
     asks: Vec<SentRequest>,
-    /// All bytes to send, and the number of those that the wire has.
+    /// Bytes to send, and how many of them are on the wire.
     out: Vec<u8>,
     pushed: usize,
-    /// Requests that were made.
+    /// Number of requests sent.
     made: usize,
     answered: usize,
     /// Offset of the response in progress.
@@ -141,17 +141,17 @@ impl Client {
         }
     }
 
-    /// Behaviour of the client that the judge depends on.
+    /// Records the client's behavior that excuses errors of the server.
     fn record_client_state(&self, wire: &Wire, link: &Link, now_ms: u64) {
         let mut book = self.book.borrow_mut();
         let mut is_ended_before = false;
         for (at, asked) in self.asks.iter().enumerate() {
-            // A response that was whole for the client may have failed later, and with it the connection.
+            // A response complete for the client may have failed later, with its connection.
             let mut attempts = book.attempts_of(asked.ask);
             let fails_late = attempts.any(|(_, attempt)| attempt.may_fail_late(now_ms));
             drop(attempts);
             let ask = &mut book.asks[asked.ask];
-            // The begin of a pipelined request is not known.
+            // For a pipelined request, the start of its turn is unknown.
             if self.bursts && at > 0 {
                 ask.begun_ms = 0;
             }
@@ -226,9 +226,9 @@ impl Client {
     }
 }
 
-/// Received part of a response.
+/// Parses the received part of a response.
 fn partly(bytes: &[u8]) -> ReceivedResponse {
-    // Those in chunks are compared when they are whole; a head and a body with a length are compared at once.
+    // A chunked body is compared when it is complete. A head, and a body with a length, are compared at once.
     let mut got = ReceivedResponse::default();
     let mut rest = bytes;
     loop {

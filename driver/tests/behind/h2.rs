@@ -1,5 +1,5 @@
-//! HTTP/2 of the upstream servers: several requests at a time on one connection. The server refuses some, resets some,
-//! sends GOAWAY, and breaks connections; its judge is as strict as those of other servers.
+//! HTTP/2 servers: several requests at a time on one connection. The server refuses some, resets some, sends GOAWAY,
+//! and breaks connections. Its checks are as strict as those of other servers.
 
 use std::rc::Rc;
 
@@ -17,10 +17,10 @@ use super::server::record;
 /// The server's end of a connection with streams.
 pub(crate) struct Streams {
     engine: h2::Conn,
-    /// Bytes that the engine has.
+    /// Number of bytes passed to the engine.
     read: usize,
     asked: Vec<RequestStream>,
-    /// Numbers of all attempts of the connection.
+    /// Indices of all attempts of the connection.
     attempts: Vec<usize>,
     /// GOAWAY was sent.
     leaving: bool,
@@ -31,17 +31,17 @@ pub(crate) struct Streams {
 struct RequestStream {
     id: u32,
     attempt: usize,
-    /// Bytes of its body that came.
+    /// Number of received body bytes.
     body: usize,
     is_whole: bool,
     due_ms: u64,
     paused: bool,
-    /// Bytes of the response's body that the engine has, and whether it has the end.
+    /// Number of body bytes passed to the engine; `ended` if the end was passed, too.
     given: usize,
     ended: bool,
 }
 
-/// Actions on the wire.
+/// Result of one step of the server.
 #[derive(Default)]
 pub(crate) struct StreamActions {
     pub(crate) busy: bool,
@@ -57,7 +57,7 @@ impl Streams {
             abuse_budget: u32::MAX,
             ..h2::Settings::default()
         };
-        // Until these settings are read, more may be opened: the engine refuses them.
+        // Until the client has these settings, it may open more streams. The engine refuses them.
         book.unconnected += usize::from(settings.max_concurrent_streams < 100);
         Self {
             engine: h2::Conn::new(Rc::new(settings)),
@@ -69,23 +69,23 @@ impl Streams {
         }
     }
 
-    /// Whether no request is in progress, after some.
+    /// Whether no request is in progress, after at least one.
     pub(crate) fn is_idle(&self) -> bool {
         self.asked.is_empty() && !self.attempts.is_empty()
     }
 
-    /// Whether it takes no more requests and has answered all.
+    /// Whether it accepts no more requests and has answered all.
     pub(crate) fn is_over(&mut self) -> bool {
         self.leaving && self.asked.is_empty() && self.engine.is_over()
     }
 
-    /// When the next response continues.
+    /// Returns the time of the next action, or `None`.
     pub(crate) fn due_ms(&self, now_ms: u64) -> Option<u64> {
         let times = self.asked.iter().map(|asked| asked.due_ms);
         times.filter(|at_ms| *at_ms > now_ms).min()
     }
 
-    /// All requested responses may be lost: the connection is broken.
+    /// Records that the connection breaks, so all its requests may be lost.
     pub(crate) fn breaks(&self, book: &mut Ledger) {
         for at in &self.attempts {
             match &mut book.attempts[*at].plan {
@@ -95,17 +95,17 @@ impl Streams {
         }
     }
 
-    /// Announces that no more requests are taken; those on their way have no answer.
+    /// Sends GOAWAY. Requests on their way get no response.
     pub(crate) fn goaway(&mut self, book: &mut Ledger) {
         self.engine.end();
         self.leaving = true;
         book.unconnected += 1;
     }
 
-    /// Takes received bytes, and answers a piece.
+    /// Processes received bytes, and sends a piece of a response.
     ///
     /// # Errors
-    /// A description of the fault of a request.
+    /// A description of an invalid request.
     pub(crate) fn act(
         &mut self,
         came: &[u8],
@@ -126,7 +126,7 @@ impl Streams {
             let mut all = events.iter();
             all.any(|event| matches!(event, Event::Reset { stream, .. } if *stream == of))
         };
-        // A request that was taken back does not count.
+        // A request that was cancelled at once does not count.
         let given_up: Vec<bool> = events
             .iter()
             .map(|event| matches!(event, Event::Head { stream, .. } if is_reset(*stream)))
@@ -191,7 +191,7 @@ impl Streams {
         random: &mut Random,
     ) -> Result<(), String> {
         if !self.calm && random.chance(30) {
-            // It was not begun, so it has no record.
+            // The request was not begun, so no side counts it.
             self.engine.reset(id, REFUSED_STREAM);
             book.unconnected += 1;
             return Ok(());
@@ -256,7 +256,7 @@ impl Streams {
         Ok(())
     }
 
-    /// Says a piece of an answer; true if it did.
+    /// Sends a piece of a response; returns whether it did something.
     fn send_answer(
         &mut self,
         at: usize,
@@ -333,7 +333,7 @@ impl Streams {
         false
     }
 
-    /// Passes the engine the bodies so far.
+    /// Passes body bytes to the engine.
     fn pump(&mut self, book: &Ledger, now_ms: u64) {
         loop {
             match self.engine.advance(u64::MAX, now_ms) {
@@ -369,7 +369,7 @@ impl Streams {
     }
 }
 
-/// The head of an answer.
+/// Returns the head of a response.
 fn head((ask, number): (usize, usize), plan: &Plan, random: &mut Random) -> ResponseHead {
     let mut head = ResponseHead {
         status: plan.status,
@@ -398,7 +398,7 @@ fn head((ask, number): (usize, usize), plan: &Plan, random: &mut Random) -> Resp
     head
 }
 
-/// Makes an answer one of HTTP/2: a byte for the head, those of the body, one for the end.
+/// Converts a response for HTTP/2: one byte for the head, the body's bytes, and one byte for the end.
 pub(crate) fn encode(plan: &mut Plan, spoiled: bool, random: &mut Random) {
     let is_bare = plan.whole_at == plan.head_at || plan.body.is_empty();
     plan.head_at = 1;

@@ -1,4 +1,4 @@
-//! Account of requests, their arrival at servers, and the answers, read by both judges.
+//! Ledger of client requests, their attempts at servers, and the responses; used by all checks.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -8,24 +8,24 @@ use sim::Random;
 use super::locations::{LOCATIONS, LocationSpec};
 use super::plan::{After, Plan};
 use super::protocol::ServerProtocol;
-use super::site::{LEAST_MS, STREAM_PLACES};
+use super::site::{LEAST_MS, STREAM_LOCATIONS};
 
-/// Request of a client.
+/// A request of a client.
 #[derive(Clone, Debug)]
 pub(crate) struct ClientRequest {
     pub(crate) id: usize,
     pub(crate) location: usize,
     pub(crate) method: &'static str,
-    /// Its body, or the bytes for the tunnel if it requests an upgrade.
+    /// Body of the request; for an upgrade, the bytes sent through the tunnel.
     pub(crate) body: Rc<[u8]>,
     pub(crate) has_body: bool,
     pub(crate) upgrade: bool,
     pub(crate) gzip: bool,
-    /// When its first byte was sent.
+    /// Time of its first byte, milliseconds.
     pub(crate) begun_ms: u64,
-    /// All of it was sent, and the client still waits for the response.
+    /// It was sent completely, and the client waits properly.
     pub(crate) is_sent: bool,
-    /// The client has ended, reset or cancelled, or does not read.
+    /// The client has ended, reset or cancelled it, or does not read.
     pub(crate) spoiled: bool,
 }
 
@@ -34,7 +34,8 @@ impl ClientRequest {
         &LOCATIONS[self.location]
     }
 
-    /// To how many servers it may be sent over new connections; for memcached each time with others, then alone.
+    /// Returns the maximum number of attempts over new connections. A memcached request is first pipelined, then sent
+    /// alone.
     pub(crate) fn tries(&self, part: Part, protocol: ServerProtocol) -> usize {
         let each = if protocol == ServerProtocol::Memcached {
             2
@@ -62,13 +63,13 @@ pub(crate) enum Part {
     Whole,
     /// After `X-Accel-Redirect`.
     Inner,
-    /// Whether the request may pass.
+    /// An authorization subrequest (`auth_request`).
     Auth,
-    /// A copy. No client gets its answer.
+    /// A detached copy. Its response reaches no client.
     Copy,
 }
 
-/// A request as a server got it.
+/// A request as received by a server.
 #[derive(Debug)]
 pub(crate) struct Attempt {
     pub(crate) ask: usize,
@@ -79,15 +80,15 @@ pub(crate) struct Attempt {
     pub(crate) begun_ms: u64,
     pub(crate) is_whole: bool,
     pub(crate) plan: Option<Plan>,
-    /// It was sent after one with a wrong response, so its own response need not be accepted.
+    /// It was sent after a request with an invalid response, so its own response is not trusted either.
     pub(crate) is_behind_wrong: bool,
-    /// Sent bytes of the response, and whether the action after it was done.
+    /// Number of sent bytes of the response; `is_over` if the action after it was done, too.
     pub(crate) sent: usize,
     pub(crate) is_over: bool,
 }
 
 impl Attempt {
-    /// Whether the client may have got the answer whole.
+    /// Whether the client may have received the complete response.
     pub(crate) fn may_be_whole(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| {
             let ended = !plan.until_close || self.is_over;
@@ -95,13 +96,13 @@ impl Attempt {
         })
     }
 
-    /// Whether the answer must reach the client whole, were it the last.
+    /// Whether the client must receive the complete response, if no attempt follows.
     pub(crate) fn is_sound(&self) -> bool {
         let is_sound = |plan: &Plan| plan.is_sound() && self.sent >= plan.whole_at;
         self.may_be_whole() && self.plan.as_ref().is_some_and(is_sound)
     }
 
-    /// Whether the response violates the protocol, so that later bytes of the connection need not be accepted.
+    /// Whether the response violates the protocol, so that later responses of the connection are not trusted.
     pub(crate) fn is_wrong(&self) -> bool {
         let is_wrong = |plan: &Plan| plan.bad || plan.whole_at != plan.text.len();
         let spoken =
@@ -109,15 +110,14 @@ impl Attempt {
         self.is_behind_wrong || spoken
     }
 
-    /// Whether the server skips the pipelined request, and responds to later ones.
+    /// Whether the server skips this pipelined request and answers later ones.
     pub(crate) fn is_left_out(&self) -> bool {
         let is_silent = |plan: &Plan| plan.text.is_empty() && plan.after == After::Silent;
         let is_pipelined = self.protocol == ServerProtocol::Memcached;
         is_pipelined && self.plan.as_ref().is_some_and(is_silent)
     }
 
-    /// Whether the attempt may fail though nothing of the answer is missing but its end: that is broken, or does not come in
-    /// time.
+    /// Whether the attempt may fail although only the end of its response is missing. The end is broken or late.
     pub(crate) fn may_fail_late(&self, now_ms: u64) -> bool {
         let is_late = now_ms >= self.begun_ms + LEAST_MS;
         let fails = |plan: &Plan| {
@@ -127,45 +127,45 @@ impl Attempt {
         self.may_be_whole() && self.plan.as_ref().is_some_and(fails)
     }
 
-    /// Whether the head of an answer was sent whole.
+    /// Whether the head of a response was sent completely.
     pub(crate) fn has_head(&self) -> bool {
         let sent = |plan: &Plan| !plan.bad_head && self.sent >= plan.head_at;
         self.plan.as_ref().is_some_and(sent)
     }
 }
 
-/// The account of one run.
+/// The ledger of one run.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     pub(crate) asks: Vec<ClientRequest>,
     pub(crate) attempts: Vec<Attempt>,
-    /// Requests that were sent to servers that had closed, and when.
+    /// Requests sent to servers that had closed, and the times.
     pub(crate) lost: Vec<(usize, u64)>,
-    /// Connections that were refused or held back.
+    /// Number of refused or delayed connections.
     pub(crate) unconnected: usize,
-    /// Connections that are not established yet.
+    /// Number of connections being established.
     pub(crate) pending: usize,
-    /// All requests are of one kind, so that many share a connection.
+    /// If set, all requests use this protocol, so that many share a connection.
     pub(crate) only: Option<ServerProtocol>,
-    /// Requests that came together with others on a connection.
+    /// Number of requests that arrived together with others on a connection.
     pub(crate) pipelined: usize,
-    /// The most requests that were in progress on one connection.
+    /// Maximum number of requests in progress on one connection.
     pub(crate) streams_at_once: usize,
-    /// Complaints of servers about the proxy.
+    /// Faults of the proxy, found by servers.
     pub(crate) faults: Vec<String>,
 }
 
 pub(crate) type Book = Rc<RefCell<Ledger>>;
 
 impl Ledger {
-    /// A request of any kind.
+    /// Makes a random request; returns its index.
     pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
         let id = self.asks.len();
         let location = match self.only {
             Some(ServerProtocol::Memcached) => {
                 LOCATIONS.len() - 1 - usize::from(random.chance(600))
             }
-            Some(_) => LOCATIONS.len() - 3 - random.within(0..STREAM_PLACES),
+            Some(_) => LOCATIONS.len() - 3 - random.within(0..STREAM_LOCATIONS),
             None => random.within(0..LOCATIONS.len()),
         };
         let upgrade = LOCATIONS[location].upgrades && random.chance(700);
@@ -202,19 +202,19 @@ impl Ledger {
         id
     }
 
-    /// Numbers of the attempts of which a client may get the answer.
+    /// Returns the attempts with responses for the client, and their indices.
     pub(crate) fn attempts_of(&self, ask: usize) -> impl Iterator<Item = (usize, &Attempt)> {
         let attempts = self.attempts.iter().enumerate();
         attempts.filter(move |(_, a)| a.ask == ask && !matches!(a.part, Part::Auth | Part::Copy))
     }
 
-    /// Requests to servers for a client's request, with those that decide whether it may pass.
+    /// Returns all requests to servers for a client's request.
     pub(crate) fn all_of(&self, ask: usize) -> impl Iterator<Item = &Attempt> {
         self.attempts.iter().filter(move |a| a.ask == ask)
     }
 }
 
-/// Bytes such that a piece from the wrong place or body shows.
+/// Returns bytes that reveal a piece from a wrong position or body.
 pub(crate) fn bytes(seed: usize, len: usize) -> Rc<[u8]> {
     let byte = |at: usize| {
         let mixed = (at as u32 + 1)

@@ -1,4 +1,4 @@
-//! memcached of the upstream servers.
+//! memcached of the simulated servers.
 
 use sim::Random;
 
@@ -6,7 +6,7 @@ use super::ledger::{ClientRequest, bytes};
 use super::plan::{Accel, After, Plan, ServerFault, whole};
 use super::protocol::{Params, find};
 
-/// How long the command of a request is, once it is there; it has no parameters.
+/// Returns the length of a request's command, once it is complete. It has no parameters.
 ///
 /// # Errors
 /// It is another command.
@@ -19,7 +19,7 @@ pub(crate) fn params(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     Ok(end.map(|end| (Params::new(), end + 2)))
 }
 
-/// The value of the requested key, or none.
+/// Returns the value of the requested key, or a miss.
 pub(crate) fn answer(number: usize, ask: &ClientRequest, random: &mut Random) -> Plan {
     let status = if random.chance(150) { 404 } else { 200 };
     let len = match random.below(8) {
@@ -64,7 +64,7 @@ pub(crate) fn answer(number: usize, ask: &ClientRequest, random: &mut Random) ->
     }
 }
 
-/// Plants a fault.
+/// Makes the response invalid.
 pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &ClientRequest, random: &mut Random) {
     let enough_at = plan.enough_at.unwrap_or(plan.whole_at);
     let sorts = [After::Leave, After::End, After::Reset, After::Silent];
@@ -77,14 +77,14 @@ pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &ClientRequest, random:
             plan.bad_head = cut < plan.head_at;
         }
         4 => plan.text.extend_from_slice(b"END\r\n"),
-        // Another end than that of a value.
+        // A value with a wrong end.
         5 if plan.status == 200 => {
             let end = *random.pick(&[&b"\r\nEND \r\n"[..], b"END\r\n", b"more\r\nEND\r\n"]);
             plan.text.truncate(enough_at);
             plan.text.extend_from_slice(end);
             plan.whole_at = usize::MAX;
         }
-        // More is announced than comes, so that the end is a part of the value.
+        // A larger length than the value has, so that the end is part of the value.
         6 if plan.status == 200 => {
             let len = plan.body.len() + TRAILER.len() + 2;
             let line = format!("VALUE {} {number} {len}\r\n", ask.path());
@@ -110,5 +110,5 @@ pub(crate) fn spoil(plan: &mut Plan, number: usize, ask: &ClientRequest, random:
 }
 
 const COMMAND: &[u8] = b"get ";
-/// Text that follows a value.
+/// Text after a value.
 const TRAILER: &[u8] = b"\r\nEND\r\n";

@@ -1,4 +1,5 @@
-//! Clients of HTTP/2 and SPDY: several requests at a time, bodies in pieces as windows allow, some of them given up.
+//! Clients of HTTP/2 and SPDY: several requests at a time, bodies in pieces within flow control, some requests
+//! cancelled.
 
 use engines::client::{Bodies, Event, SendError};
 use engines::{h2, spdy};
@@ -9,7 +10,7 @@ use super::protocol::ServerProtocol;
 use super::response_checks::{End, ReceivedResponse};
 use super::run::{Behavior, SimClient, check, progress};
 
-/// Operations of clients of both protocols.
+/// Operations of HTTP/2 and SPDY clients.
 pub(crate) trait MuxClient {
     fn begin(random: &mut Random) -> Self;
     fn request(&mut self, fields: &[(String, String)], ended: bool) -> Result<u32, SendError>;
@@ -102,14 +103,14 @@ pub(crate) struct Client<S> {
 struct Stream {
     id: u32,
     ask: usize,
-    /// Bytes of its body that were passed to the speaker; `None` if all were.
+    /// Number of body bytes passed to the engine; `None` if all were.
     sent: Option<usize>,
-    /// Messages of the client until its end.
+    /// Length of the client's output up to the end of this request.
     end: usize,
     got: ReceivedResponse,
     cancelled: bool,
     is_checked: bool,
-    /// It was not begun by the server.
+    /// The server did not begin it.
     refused: bool,
 }
 
@@ -134,7 +135,7 @@ impl<S: MuxClient> Client<S> {
         client
     }
 
-    /// Begins a request; if all are of one kind, several, so that they share a connection.
+    /// Begins one request, or several if all use the same protocol, so that they share a connection.
     fn open(&mut self, now_ms: u64, random: &mut Random) {
         let count = match self.book.borrow().only {
             Some(ServerProtocol::Memcached) => random.within(1..10),
@@ -271,7 +272,7 @@ impl<S: MuxClient> Client<S> {
                     self.answered += 1;
                 }
                 Event::Reset { code, .. } => {
-                    // REFUSED_STREAM: it may be sent again.
+                    // REFUSED_STREAM: the request may be sent again.
                     stream.refused |= code == 7 && stream.got.status == 0;
                     stream.got.end = End::Broken;
                 }
@@ -328,7 +329,7 @@ impl<S: MuxClient> SimClient for Client<S> {
         self.engine.receive(&wire.sent()[self.received..]);
         self.received = wire.sent().len();
         self.closed = wire.closed;
-        // Its time for reading was over, which takes all streams along.
+        // The client's timeout for reading closed the connection, and all its streams.
         let stuck = wire.closed && wire.fetched() < wire.sent().len();
         let gone = stuck
             || wire.is_ended()

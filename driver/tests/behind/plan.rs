@@ -1,4 +1,4 @@
-//! Answer of a server to a request: drawn at random when its head is there.
+//! The response of a server to a request, drawn at random when the request's head has arrived.
 
 use std::rc::Rc;
 
@@ -8,59 +8,59 @@ use super::ledger::{ClientRequest, Part, bytes};
 use super::protocol::ServerProtocol;
 use super::{fastcgi, h2, memcached};
 
-/// Action of a server after its answer.
+/// Action of a server after its response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum After {
     /// Waits for the next request.
     Keep,
     /// Closes.
     Leave,
-    /// Ends its side and reads on.
+    /// Ends its side and continues reading.
     End,
     Reset,
-    /// Says nothing any more, and reads on.
+    /// Sends nothing more, and continues reading.
     Silent,
 }
 
-/// An answer.
+/// A planned response.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) status: u16,
     pub(crate) body: Rc<[u8]>,
-    /// All bytes to send.
+    /// All bytes that are sent.
     pub(crate) text: Vec<u8>,
-    /// Offsets in the text of the end of the final head, and of the end of the response.
+    /// Offset in `text` of the end of the final head; `whole_at`: offset at which the response is complete.
     pub(crate) head_at: usize,
     pub(crate) whole_at: usize,
-    /// Offset after which no content is missing though the end is, if that is earlier.
+    /// Offset at which only the end is missing, if it is before `whole_at`.
     pub(crate) enough_at: Option<usize>,
     pub(crate) until_close: bool,
     pub(crate) trailers: bool,
     pub(crate) accel: Accel,
-    /// No answer that anybody may take for a whole one.
+    /// It must not count as a complete response.
     pub(crate) bad: bool,
-    /// Not even its head is one.
+    /// Its head is invalid, too.
     pub(crate) bad_head: bool,
-    /// It is begun before the request body is there.
+    /// It starts before the request body is complete.
     pub(crate) early: bool,
-    /// Delay before the first byte, and the offset and length of a second pause.
+    /// Delay of the response; `pause`: offset and length of a later pause.
     pub(crate) late_ms: u64,
     pub(crate) pause: Option<(usize, u64)>,
     pub(crate) after: After,
     pub(crate) fault: ServerFault,
 }
 
-/// Fault of an answer of HTTP/2 that its bytes do not show.
+/// Fault of an HTTP/2 response that is not visible in its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ServerFault {
     No,
-    /// More is announced than comes.
+    /// More is announced than sent.
     Length,
     /// The connection is reset after it.
     Connection,
 }
 
-/// Target of `X-Accel-Redirect` in the response.
+/// Redirect by `X-Accel-Redirect`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accel {
     No,
@@ -69,7 +69,7 @@ pub(crate) enum Accel {
 }
 
 impl Plan {
-    /// No answer at all.
+    /// Makes a plan without a response.
     pub(crate) fn nothing(after: After) -> Self {
         Self {
             status: 0,
@@ -93,7 +93,7 @@ impl Plan {
 
     /// Whether it reaches the client once it is sent.
     pub(crate) fn is_sound(&self) -> bool {
-        // A reset may overtake sent bytes, and a close with unread bytes is a reset.
+        // A reset may overtake sent bytes. Closing with unread input is a reset.
         let lost = self.after == After::Reset || (self.early && self.after == After::Leave);
         !self.bad && !lost && self.text.len() >= self.whole_at
     }
@@ -106,7 +106,7 @@ enum Framing {
     Close,
 }
 
-/// Answer of a server to a request. A calm one is well-behaved.
+/// Draws a response to a request. A calm server makes no faults.
 pub(crate) fn draw(
     number: usize,
     ask: &ClientRequest,
@@ -258,7 +258,7 @@ fn body_len(random: &mut Random) -> usize {
     }
 }
 
-/// One interim response before the final one, or several.
+/// Returns one or several interim responses.
 fn interims(random: &mut Random) -> Vec<u8> {
     let heads = [
         "103 Early Hints\r\nLink: </x>",
@@ -270,7 +270,7 @@ fn interims(random: &mut Random) -> Vec<u8> {
     (0..count).flat_map(head).collect()
 }
 
-/// The status line or field of a CGI head.
+/// Returns the status line or field of a CGI response.
 fn cgi_status(status: u16, protocol: ServerProtocol, random: &mut Random) -> String {
     match random.below(6) {
         0 | 1 if protocol == ServerProtocol::FastCgi => format!("Status: {status} Some Reason\r\n"),
@@ -282,7 +282,7 @@ fn cgi_status(status: u16, protocol: ServerProtocol, random: &mut Random) -> Str
     }
 }
 
-/// Whether its answer may send the request elsewhere.
+/// Whether the response may redirect the request internally.
 fn is_plain(ask: &ClientRequest, part: Part) -> bool {
     part == Part::Whole && !ask.has_body && !ask.upgrade && !ask.location().intercepts
 }
@@ -303,7 +303,7 @@ fn chunks(text: &mut Vec<u8>, body: &[u8], trailers: bool, random: &mut Random) 
     });
 }
 
-/// Plants a fault.
+/// Makes the response invalid.
 fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random: &mut Random) {
     let cut = match random.below(4) {
         0 => 0,
@@ -315,7 +315,7 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
         0..5 => {
             plan.text.truncate(cut);
             plan.after = *random.pick(&ends);
-            // A response that only the close ends may also end here.
+            // A response that is ended by the close may end here, too.
             if plan.until_close
                 && cut >= plan.head_at
                 && matches!(plan.after, After::Leave | After::End)
@@ -330,12 +330,12 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
         }
         5 if plan.until_close || plan.status == 101 => {}
         5 => {
-            // The bytes after it belong to no response.
+            // These bytes belong to no response.
             let more = random.within(1..300);
             plan.text.extend(std::iter::repeat_n(b'?', more));
         }
         6 => {
-            // More is announced than comes.
+            // More is announced than sent.
             let shown = String::from_utf8_lossy(&plan.text[..plan.head_at]).into_owned();
             let told = format!("Content-Length: {}\r\n", plan.body.len());
             if plan.whole_at > plan.head_at && shown.contains(&told) {
@@ -386,7 +386,7 @@ fn spoil(plan: &mut Plan, ask: &ClientRequest, protocol: ServerProtocol, random:
     }
 }
 
-/// Sends these bytes in place of a response.
+/// Replaces the response by `text`.
 pub(crate) fn whole(plan: &mut Plan, text: Vec<u8>) {
     (plan.bad, plan.bad_head) = (true, true);
     plan.text = text;
@@ -395,5 +395,5 @@ pub(crate) fn whole(plan: &mut Plan, text: Vec<u8>) {
     plan.after = After::Silent;
 }
 
-/// Statuses of answers.
+/// Statuses of responses.
 const STATUSES: [u16; 12] = [204, 404, 503, 500, 304, 200, 200, 200, 200, 200, 200, 200];

@@ -1,4 +1,4 @@
-//! The protocols of upstream servers, and a strict reader of parameters of SCGI and uwsgi.
+//! Protocols of the simulated servers, and a strict reader of SCGI and uwsgi parameters.
 
 use server_upstream::route::UpstreamAddr;
 
@@ -23,7 +23,7 @@ pub(crate) enum ServerProtocol {
 pub(crate) type Params = Vec<(String, String)>;
 
 impl ServerProtocol {
-    /// Protocol of the server at an address.
+    /// Returns the protocol of the server at an address.
     pub(crate) fn at(addr: &UpstreamAddr) -> Self {
         match addr {
             UpstreamAddr::Inet(addr) if SCGI_PORTS.contains(&addr.port()) => Self::Scgi,
@@ -39,7 +39,7 @@ impl ServerProtocol {
         }
     }
 
-    /// The target of a request, as soon as it is known from the bytes.
+    /// Returns the target of a request, once it is complete.
     pub(crate) fn target(self, came: &[u8]) -> Option<&[u8]> {
         if self == Self::Http {
             let line = &came[..find(came, b" HTTP/")?];
@@ -55,7 +55,7 @@ impl ServerProtocol {
                 let (len, value) = rest.split_first_chunk()?;
                 value.get(..usize::from(u16::from_le_bytes(*len)))
             }
-            // The lengths of name and value precede both, short ones in one byte each.
+            // The lengths of name and value come before both. Short lengths have one byte.
             Self::FastCgi => rest.get(..usize::from(*came.get(at - 1)?)),
             _ => {
                 let value = rest.get(1..)?;
@@ -64,7 +64,7 @@ impl ServerProtocol {
         }
     }
 
-    /// The parameters of a request and their length in bytes, once all of them have come.
+    /// Returns the parameters of a request and their length, once they are complete.
     ///
     /// # Errors
     /// They violate the protocol.
@@ -75,7 +75,7 @@ impl ServerProtocol {
             Self::Uwsgi => packet(came),
             Self::FastCgi => fastcgi::params(came),
             Self::Memcached => memcached::params(came),
-            // `h2` reads it.
+            // The engine in `h2` reads it.
             Self::Http2 => Ok(None),
         }
     }
@@ -127,7 +127,7 @@ fn packet(came: &[u8]) -> Result<Option<(Params, usize)>, String> {
     Ok(Some((params, 4 + size)))
 }
 
-/// A length and the text of that length.
+/// Reads a value after its length.
 fn word(rest: &mut &[u8]) -> Result<String, String> {
     let (len, behind) = rest.split_first_chunk().ok_or("no length")?;
     let len = usize::from(u16::from_le_bytes(*len));

@@ -1,22 +1,22 @@
-//! A strict reader of requests to servers: the content of one connection, one request after the other.
+//! A strict reader of the requests on one server connection, one after the other.
 
 use super::fastcgi;
 use super::ledger::Part;
 use super::protocol::{Params, ServerProtocol, find};
 
-/// The request that is read.
+/// State of the request being read.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     protocol: ServerProtocol,
-    /// Offsets in the received bytes of its begin, of the end of its head, and of its end.
+    /// Start of the request in the connection's bytes; `head_end` and `end` are offsets, too.
     from: usize,
     pub(crate) head_end: Option<usize>,
     pub(crate) end: Option<usize>,
-    /// How far it has been read.
+    /// Offset of the next byte to read.
     at: usize,
     framing: Framing,
     pub(crate) method: String,
-    /// The connection may be used again, if the request permits that.
+    /// The connection may be reused, according to the request.
     pub(crate) keep: bool,
     pub(crate) body: Vec<u8>,
 }
@@ -29,7 +29,7 @@ enum Framing {
     Chunked,
     /// STDIN of FastCGI.
     Records,
-    /// Data after 101.
+    /// Data after a 101 response.
     Tunnel,
 }
 
@@ -41,7 +41,7 @@ impl Reader {
         }
     }
 
-    /// Which request begins, as soon as its target is there.
+    /// Returns the request that begins, once its target is complete.
     ///
     /// # Errors
     /// The request belongs to no client.
@@ -49,12 +49,12 @@ impl Reader {
         name(self.protocol, &came[self.from..])
     }
 
-    /// Whether anything has come of it.
+    /// Whether any byte of it has arrived.
     pub(crate) fn has_begun(&self, came: &[u8]) -> bool {
         came.len() > self.from
     }
 
-    /// Goes on to the next request.
+    /// Continues with the next request.
     pub(crate) fn next(&mut self) {
         let from = self.end.unwrap_or(self.at);
         *self = Self {
@@ -65,13 +65,13 @@ impl Reader {
         };
     }
 
-    /// From here on it is a tunnel.
+    /// The connection becomes a tunnel.
     pub(crate) fn tunnel(&mut self) {
         self.framing = Framing::Tunnel;
         self.end = None;
     }
 
-    /// Reads received bytes.
+    /// Reads the received bytes.
     ///
     /// # Errors
     /// A description of the error.
@@ -143,13 +143,13 @@ impl Reader {
             }
         }
         if hosts != 1 || ids != [id.to_string()] || framings.len() > 1 {
-            return Err(format!("a head with the fault fields: {text:?}"));
+            return Err(format!("a head with the wrong fields: {text:?}"));
         }
         self.framing = framings.pop().unwrap_or_default();
         Ok(())
     }
 
-    /// Takes the parameters of a request; each must be there once.
+    /// Checks the parameters of a request. Each name occurs once.
     fn params(&mut self, params: &Params, id: usize) -> Result<(), String> {
         if self.protocol == ServerProtocol::Memcached {
             self.keep = true;
@@ -219,10 +219,10 @@ impl Reader {
     }
 }
 
-/// The request that a target names.
+/// Returns the request of a target.
 ///
 /// # Errors
-/// It names none.
+/// It belongs to no client.
 pub(crate) fn name(
     protocol: ServerProtocol,
     bytes: &[u8],
@@ -233,7 +233,7 @@ pub(crate) fn name(
     of_path(&String::from_utf8_lossy(target)).map(Some)
 }
 
-/// The request that a path belongs to.
+/// Returns the request of a path.
 ///
 /// # Errors
 /// It belongs to no client.

@@ -1,5 +1,5 @@
-//! Checks that a client's response follows from its request: one server's whole response, an error of our server with a
-//! reason, or visibly broken with a reason.
+//! Checks a client's response: it must be a complete response of one server. An error of the proxy, or a visibly broken
+//! response, must have a reason.
 
 use std::io::Read;
 
@@ -8,15 +8,15 @@ use super::plan::Accel;
 use super::protocol::ServerProtocol;
 use super::site::{FILE, KEPT_BYTES, LEAST_MS, OOPS, RESET_MS};
 
-/// How far a response is.
+/// Progress of a response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum End {
     #[default]
     Open,
     Whole,
-    /// Visibly not whole.
+    /// Visibly incomplete.
     Broken,
-    /// The end of the connection, which ends a response without another end.
+    /// The connection ended, which ends a response without other framing.
     Closed,
 }
 
@@ -39,7 +39,7 @@ impl ReceivedResponse {
 }
 
 impl Ledger {
-    /// Compares the received response with those that servers sent.
+    /// Compares the received data of a request with the responses of servers.
     ///
     /// # Errors
     /// A description of the error.
@@ -64,7 +64,7 @@ impl Ledger {
         result.map_err(fault)
     }
 
-    /// A response of a server.
+    /// Checks a response made by a server.
     fn answered(
         &self,
         ask: &ClientRequest,
@@ -108,10 +108,10 @@ impl Ledger {
         let is_whole = match got.end {
             End::Open => return Ok(()),
             End::Broken => return self.excuse(ask, now_ms, Some(attempt)),
-            // How a tunnel ended is not to be seen.
+            // The end of a tunnel is not visible.
             End::Closed if is_tunnel && (!attempt.is_sound() || ask.spoiled) => return Ok(()),
             End::Closed if is_tunnel => !bodiless,
-            // HTTP/1.0 has nothing else to show that a response is not whole.
+            // In HTTP/1.0 an incomplete response is not visible otherwise.
             End::Closed if !zipped && self.excuse(ask, now_ms, Some(attempt)).is_ok() => {
                 return Ok(());
             }
@@ -142,7 +142,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// A response of ours.
+    /// Checks a response made by the proxy.
     fn ours(&self, ask: &ClientRequest, got: &ReceivedResponse, now_ms: u64) -> Result<(), String> {
         let last = self.attempts_of(ask.id).last().map(|(_, attempt)| attempt);
         let plan = last.and_then(|attempt| attempt.plan.as_ref());
@@ -165,13 +165,13 @@ impl Ledger {
             if is_missing && got.status == 404 && (ask.is_head() || text.ends_with("</html>\r\n")) {
                 return Ok(());
             }
-            // A redirect that was followed brought no attempt yet.
+            // The internal redirect was followed, but there is no attempt yet.
             if plan.accel == Accel::Inner && self.unconnected > 0 {
                 return Ok(());
             }
         }
-        // An END too many in front of an answer that is to come is one, and so is that of the next request in the place of
-        // an answer that was left out: END has no key.
+        // END has no key. A surplus END counts as a miss of the following request. After a skipped request, so does the
+        // END of the next one.
         let is_of_another = last.is_some_and(|last| last.is_behind_wrong || last.is_left_out());
         if is_of_another && got.status == 404 {
             return Ok(());
@@ -190,7 +190,7 @@ impl Ledger {
             .map_err(|e| format!("{} of ours, {e}", got.status))
     }
 
-    /// Whether the authorization request was refused.
+    /// Whether the authorization server refused the request.
     fn is_refused(&self, ask: &ClientRequest, status: u16) -> bool {
         let mut auths = self.all_of(ask.id).filter(|a| a.part == Part::Auth);
         auths.any(|auth| {
@@ -199,11 +199,10 @@ impl Ledger {
         })
     }
 
-    /// Finds a reason for an error of our server or for a broken response; for an answered request only in the attempt
-    /// `only`.
+    /// Checks for a reason for an error or a broken response. If `only` is set, the reason must be this attempt.
     ///
     /// # Errors
-    /// There is none.
+    /// There is no reason.
     fn excuse(
         &self,
         ask: &ClientRequest,
@@ -214,7 +213,7 @@ impl Ledger {
         if ask.spoiled || !ask.is_sent || is_late {
             return Ok(());
         }
-        // A streamed body is kept only as far as there is space.
+        // An unbuffered body is kept only as far as there is room.
         let is_gone = ask.location().streams && ask.body.len() > KEPT_BYTES;
         let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
         let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
@@ -225,11 +224,11 @@ impl Ledger {
         };
         match sick {
             true => Ok(()),
-            false => Err("though nothing failed".to_owned()),
+            false => Err("though nothing went wrong".to_owned()),
         }
     }
 
-    /// In a state without pending work: whether the response must have come.
+    /// Whether the response must have arrived. Called when nothing happens until time advances.
     pub(crate) fn is_due(&self, ask: usize) -> bool {
         let asked = &self.asks[ask];
         if !asked.is_sent || asked.spoiled || asked.location().is_slow {

@@ -1,4 +1,4 @@
-//! One run: a seed becomes clients, upstream servers, and a sequence of events; every turn is checked.
+//! One run: a seed determines clients, servers and a sequence of events. Every turn is checked.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -17,32 +17,32 @@ use super::protocol::ServerProtocol;
 use super::server::UpstreamServers;
 use super::site::{CONFS, PORTS, Site};
 
-/// A client.
+/// A simulated client.
 pub(crate) trait SimClient {
-    /// Does one thing.
+    /// Does one random action.
     fn act(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random);
-    /// Does all that it ever will, now; true if that was anything.
+    /// Does all remaining actions. Returns whether there were any.
     fn finish(&mut self, wire: &mut Wire, now_ms: u64, random: &mut Random) -> bool;
-    /// Checks the bytes that came since the last call.
+    /// Checks the bytes received since the last call.
     fn look(&mut self, link: &Link, now_ms: u64) -> Result<(), String>;
-    /// In a state without pending work: no finished response may wait.
+    /// Checks that no available response is missing. Called when nothing happens until time advances.
     fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String>;
     /// Whether its connection is open.
     fn waits(&self, link: &Link) -> bool {
         let wire = link.wire.borrow();
         !wire.closed && !wire.is_reset()
     }
-    /// Log of events, for debugging a failure.
+    /// Returns the log of events, for debugging.
     fn story(&self, link: &Link) -> String;
     fn answered(&self) -> usize;
 }
 
-/// Checks for violations that no client may see.
+/// Checks for violations of the connection's contract.
 pub(crate) fn check(wire: &Wire) -> Result<(), String> {
     wire.violations.first().map_or(Ok(()), |v| Err(v.clone()))
 }
 
-/// Progress of a connection, for the story of its client, which has pushed `pushed` bytes of `of`.
+/// Returns the progress of a connection for the client's log; it has pushed `pushed` bytes of `of`.
 pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
     let wire = link.wire.borrow();
     format!(
@@ -56,10 +56,10 @@ pub(crate) fn progress(link: &Link, pushed: usize, of: usize) -> String {
     )
 }
 
-/// How a client behaves.
+/// Behavior of a client.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Behavior {
-    /// It sends no more bytes than this.
+    /// It sends at most this number of bytes.
     pub(crate) limit: usize,
     reading: Reading,
     ending: Ending,
@@ -94,7 +94,7 @@ impl Behavior {
         matches!(self.reading, Reading::Stalled(_))
     }
 
-    /// From here on it reads whatever comes.
+    /// From now on it reads everything.
     pub(crate) fn hurry(&mut self) {
         self.reading.hurry();
     }
@@ -103,7 +103,7 @@ impl Behavior {
         self.reading.fetch(wire, 2000, random);
     }
 
-    /// Leaves, if it is of that kind and `done` with its requests.
+    /// It may end or reset the connection, if it is `done` with sending.
     pub(crate) fn leave(&self, wire: &mut Wire, done: bool, random: &mut Random) {
         if done && random.chance(300) {
             match self.ending {
@@ -165,9 +165,9 @@ struct Run<'a> {
     lives: Vec<Weak<LocalHttp>>,
     quitting: bool,
     restless: u32,
-    /// The last digit of the numbers of connections that are woken for nothing.
+    /// Connections with this last digit in their number are woken spuriously.
     woken: u64,
-    /// How often the clock jumps, times in a thousand.
+    /// Frequency of clock jumps, per thousand steps.
     jumps: u32,
 }
 
@@ -303,7 +303,7 @@ impl<'a> Run<'a> {
         ours.chain(self.behind.0.borrow().next_ms()).min()
     }
 
-    /// A turn for nothing.
+    /// Wakes connections without a reason.
     fn spurious(&mut self) -> Result<(), String> {
         let cause = Readiness {
             socket: SocketFlags {
@@ -342,7 +342,7 @@ impl<'a> Run<'a> {
         });
     }
 
-    /// Shows every connection to its judge.
+    /// Checks all connections.
     fn look(&mut self) -> Result<(), String> {
         self.behind.0.borrow_mut().look();
         let now_ms = self.world.now_ms();
@@ -366,7 +366,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// All clients and servers finish without faults; then time advances from deadline to deadline until all is closed.
+    /// Finishes all actions without faults. Then advances from deadline to deadline until all connections are closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
             link.wire.borrow_mut().behave(WIND_UP_CAPACITY);
@@ -388,7 +388,7 @@ impl<'a> Run<'a> {
         ))
     }
 
-    /// Without time going on, all that can be done is done.
+    /// Does everything that is possible at the current time.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             let mut busy = self.world.is_ready();
@@ -482,18 +482,18 @@ impl<'a> Run<'a> {
     }
 }
 
-/// How a connection misbehaves: mostly not at all, or much.
+/// Returns the faults of a connection: mostly none, or many.
 fn faults(random: &mut Random) -> Faults {
     Faults::drawn(|| *random.pick(&[0, 0, 50, 400]))
 }
 
-/// Deadlines that a run may have; far more than any has.
+/// Maximum number of deadlines at the end of a run; far more than any run has.
 const DEADLINES_MAX: usize = 5000;
-/// One connection in this many is woken spuriously.
+/// One connection in this number is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
-/// Of this many runs, one has requests for memcached alone, and one for servers of HTTP/2.
+/// One run in this number has only memcached requests, another one only HTTP/2 requests.
 const ALIKE_ONE_IN: u64 = 8;
-/// Turns of the loop without time going on.
+/// Maximum number of turns without a change of time.
 const ROUNDS_MAX: usize = 100_000;
-/// Bytes that a peer takes at a time in the end of a run, so that it comes to an end.
+/// Bytes that a peer takes at a time at the end of a run, so that the run ends.
 const WIND_UP_CAPACITY: usize = 10_000;

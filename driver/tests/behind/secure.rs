@@ -1,6 +1,6 @@
-//! TLS of an upstream server, between its application and the wire.
+//! TLS of a simulated server, between its application and the wire.
 //!
-//! Certificates are of Ed25519, so that all messages have the same length in each run.
+//! Certificates use Ed25519, so that all messages have the same length in each run.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use tls::{
     Settings,
 };
 
-/// Settings of both ends of connections to servers over TLS, made once.
+/// TLS settings of both ends, made once.
 pub(crate) struct Pair {
     server: Arc<Config>,
     /// The clients' settings, for HTTP/1 and for HTTP/2.
@@ -44,12 +44,12 @@ impl Pair {
         }
     }
 
-    /// Settings of connections to a server, with streams or without.
+    /// Returns the client's settings, for HTTP/2 (`streams`) or HTTP/1.
     pub(crate) fn client(&self, streams: bool) -> Arc<ServerTls> {
         Arc::clone(&self.clients[usize::from(streams)])
     }
 
-    /// The server's end of a connection.
+    /// Makes the server's end of a connection.
     pub(crate) fn accept(&self) -> Secure {
         Secure {
             conn: Conn::new(),
@@ -61,11 +61,11 @@ impl Pair {
     }
 }
 
-/// The server's end of a connection over TLS.
+/// The server's end of a TLS connection.
 pub(crate) struct Secure {
     conn: Conn,
     config: Arc<Config>,
-    /// Bytes of the wire that were decrypted.
+    /// Number of decrypted bytes of the wire.
     read: usize,
     /// All received plaintext.
     pub(crate) came: Vec<u8>,
@@ -74,10 +74,10 @@ pub(crate) struct Secure {
 }
 
 impl Secure {
-    /// Takes all that has come so far; returns bytes for the wire.
+    /// Decrypts new bytes of the wire. Returns bytes to send.
     ///
     /// # Errors
-    /// The bytes are not those of a client.
+    /// The client violates TLS.
     pub(crate) fn receive(&mut self, sent: &[u8]) -> Result<Vec<u8>, String> {
         let mut input = sent[self.read..].to_vec();
         self.read = sent.len();
@@ -104,7 +104,7 @@ impl Secure {
         out.filled().to_vec()
     }
 
-    /// Announces the end.
+    /// Returns the close_notify alert.
     pub(crate) fn close(&mut self) -> Vec<u8> {
         self.conn.close();
         self.conn.take_output()

@@ -1,4 +1,4 @@
-//! The upstream servers: each connection to one has a random script of its own, and a judge of its requests.
+//! The simulated servers: each connection has its own random script, and checks the requests that it receives.
 
 #[path = "server_act.rs"]
 mod act;
@@ -18,11 +18,11 @@ use super::request::{Reader, name};
 use super::secure::{Pair, Secure};
 use super::site::{H2S_PORTS, TLS_PORTS};
 
-/// All upstream servers.
+/// Shared handle of all server connections.
 #[derive(Clone)]
 pub(crate) struct UpstreamServers(pub(crate) Rc<RefCell<ServerConnections>>);
 
-/// All connections to upstream servers.
+/// All connections to servers.
 pub(crate) struct ServerConnections {
     random: Random,
     hands: Rc<Hands>,
@@ -31,7 +31,7 @@ pub(crate) struct ServerConnections {
     pub(crate) calm: bool,
     pub(crate) faults: Faults,
     pub(crate) links: Vec<ServerConnection>,
-    /// All of them finish their work.
+    /// Servers do all remaining actions at once.
     pub(crate) hurries: bool,
 }
 
@@ -43,25 +43,25 @@ pub(crate) struct ServerConnection {
     secure: Option<Secure>,
     /// Requests of HTTP/2.
     streams: Option<Streams>,
-    /// When it is established, or refused.
+    /// Time and result of the connection attempt in progress.
     pending: Option<(u64, Connect)>,
     pub(crate) reader: Reader,
     pub(crate) attempt: Option<usize>,
     requests: usize,
-    /// The request before permitted reuse of the connection.
+    /// The previous request asked to keep the connection.
     keeps: bool,
-    /// When the next bytes are sent.
+    /// Time of the next output, milliseconds.
     pub(crate) due_ms: u64,
     paused: bool,
     is_over: bool,
-    /// The server sends nothing more.
+    /// The server sends nothing any more.
     is_done: bool,
-    /// How often it leaves while it is idle, times in a thousand.
+    /// Frequency of closing while idle, per thousand.
     leaves: u32,
     counted_lost: bool,
-    /// The last attempt.
+    /// Index of the last attempt.
     last: Option<usize>,
-    /// Action that remains after the answer before.
+    /// Action that remains after the previous response.
     closing: Option<After>,
 }
 
@@ -153,7 +153,7 @@ impl ServerConnections {
         Ok(wire)
     }
 
-    /// Reads the received bytes of all servers.
+    /// Checks the received bytes of all connections.
     pub(crate) fn look(&mut self) {
         let now_ms = self.hands.now_ms.get();
         let mut book = self.book.borrow_mut();
@@ -173,7 +173,7 @@ impl ServerConnections {
         }
     }
 
-    /// One of them does something.
+    /// Does one action of a random connection.
     pub(crate) fn act(&mut self) {
         let open: Vec<usize> = (0..self.links.len())
             .filter(|at| !self.links[*at].is_closed())
@@ -192,7 +192,7 @@ impl ServerConnections {
         self.links[at].act(&mut book, now_ms, hurries, &mut self.random)
     }
 
-    /// Lets all servers do all their work now; returns whether there was any.
+    /// Does all possible actions. Returns whether there were any.
     pub(crate) fn finish(&mut self) -> bool {
         self.hurries = true;
         let mut busy = false;
@@ -202,7 +202,7 @@ impl ServerConnections {
         busy
     }
 
-    /// When one of them does something by itself.
+    /// Returns the time of the next action.
     pub(crate) fn next_ms(&self) -> Option<u64> {
         let now_ms = self.hands.now_ms.get();
         let open = self.links.iter().filter(|s| !s.is_closed());
@@ -226,7 +226,7 @@ impl ServerConnection {
         self.wire.borrow().closed
     }
 
-    /// Reads received bytes, in the role of the server's kernel.
+    /// Reads received bytes, and checks the request.
     fn look(
         &mut self,
         book: &mut Ledger,
@@ -245,7 +245,7 @@ impl ServerConnection {
             return Err(violation.clone());
         }
         if !is_named && !self.counted_lost && !wire.lost().is_empty() {
-            // The request is not to be seen.
+            // The lost request cannot be identified: it is encrypted or in HTTP/2.
             self.counted_lost = true;
             book.unconnected += 1;
         }
@@ -264,12 +264,12 @@ impl ServerConnection {
         if let Some(attempt) = self.attempt.filter(|_| !wire.lost().is_empty())
             && let Some(plan) = &mut book.attempts[attempt].plan
         {
-            // A reset answers bytes in a tunnel after its end.
+            // Bytes after the server's end of a tunnel are answered with a reset, as on any connection.
             plan.after = After::Reset;
         }
         let came = plain.as_deref().unwrap_or(wire.sent());
         self.pass(book, came);
-        // A request sent in one piece with another, and without a response, belongs to no attempt.
+        // A pipelined request without a response is not counted.
         let is_gone = wire.closed && self.protocol == ServerProtocol::Memcached;
         if self.attempt.is_none() && self.reader.has_begun(came) && !is_gone {
             let Some((ask, part)) = self.reader.begins(came)? else {
@@ -296,7 +296,7 @@ impl ServerConnection {
             if self.reader.end.is_some_and(|end| came.len() > end)
                 && plan.text.len() > plan.whole_at
             {
-                // A second END would be the answer to the next.
+                // A second END would be taken as the response to the next request.
                 plan.text.truncate(plan.whole_at);
             }
             self.due_ms = now_ms + plan.late_ms;
@@ -314,17 +314,17 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Continues with a request that came when the response was sent and the action after it was not yet done.
+    /// Continues with the next request, if the response is sent and the action after it is pending.
     fn pass(&mut self, book: &mut Ledger, came: &[u8]) {
         let (Some(attempt), Some(end)) = (self.attempt, self.reader.end) else {
             return;
         };
         let record = &book.attempts[attempt];
         let Some(plan) = &record.plan else { return };
-        // Bytes after a whole response are no longer sent.
+        // Nothing more is sent after a complete response.
         let is_said = !plan.bad && !plan.until_close && record.sent >= plan.whole_at;
         if came.len() > end && (is_said || record.sent == plan.text.len()) {
-            // A server that sends a wrong length may still respond to bytes that came with the request.
+            // After a wrong length, the server may still answer requests that came with this one.
             let goes_on = self.protocol == ServerProtocol::Memcached && plan.after == After::Silent;
             if !record.is_over && plan.after != After::Keep && !goes_on {
                 self.closing = Some(plan.after);
@@ -356,7 +356,7 @@ impl ServerConnection {
         Ok(())
     }
 
-    /// Compares the request with that of the client.
+    /// Compares the request with the client's.
     fn check(&mut self, book: &mut Ledger, attempt: usize) -> Result<(), String> {
         let Attempt { ask, part, .. } = book.attempts[attempt];
         let asked = &book.asks[ask];
@@ -401,10 +401,10 @@ impl ServerConnection {
     }
 }
 
-/// Notes that a request has come, the first of its connection if it is fresh; returns its number among the attempts.
+/// Records an attempt (`is_fresh`: the first one of its connection). Returns its index.
 ///
 /// # Errors
-/// It is one too many.
+/// The request was sent too often.
 pub(crate) fn record(
     book: &mut Ledger,
     (ask, part, protocol): (usize, Part, ServerProtocol),

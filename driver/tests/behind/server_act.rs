@@ -1,4 +1,4 @@
-//! Actions of servers: reading, answering, ending.
+//! Actions of servers: reading, answering, closing.
 
 use std::rc::Rc;
 
@@ -9,7 +9,7 @@ use super::super::plan::After;
 use super::{Connect, ServerConnection};
 
 impl ServerConnection {
-    /// Does something about requests of HTTP/2; true if it did.
+    /// Does an action for requests of HTTP/2. Returns whether it did.
     fn act_streams(
         &mut self,
         wire: &mut Wire,
@@ -68,7 +68,7 @@ impl ServerConnection {
         acts.busy
     }
 
-    /// Does something; true if it did.
+    /// Does an action. Returns whether it did.
     pub(super) fn act(
         &mut self,
         book: &mut Ledger,
@@ -92,7 +92,7 @@ impl ServerConnection {
             return true;
         }
         if self.is_done {
-            // Its system reads no more, an application that has ended its side does.
+            // The script is over. Only an application that has ended its side still reads.
             return self.wire.borrow_mut().fetch(usize::MAX) > 0;
         }
         let wire = Rc::clone(&self.wire);
@@ -121,7 +121,7 @@ impl ServerConnection {
         let Some(attempt) = self.attempt else {
             let idle = self.requests > 0 && fetched == wire.sent().len();
             if idle && self.leaves > 0 && !hurries && random.chance(self.leaves) {
-                // A few bytes of a request do not identify it.
+                // A partial request does not identify its client.
                 book.unconnected += usize::from(self.reader.has_begun(wire.sent()));
                 wire.leave();
                 return true;
@@ -131,7 +131,7 @@ impl ServerConnection {
         self.answer(&mut wire, book, (attempt, at), (now_ms, hurries), random) || busy
     }
 
-    /// Goes on with the answer to a request, of which the server has read up to a byte; true if it did something.
+    /// Continues the response to a request of which `at` bytes are read. Returns whether it did something.
     fn answer(
         &mut self,
         wire: &mut Wire,
@@ -183,7 +183,7 @@ impl ServerConnection {
             if plan.after != After::Keep
                 && let Some(secure) = &mut self.secure
             {
-                // Bytes that were not decrypted belong to no request.
+                // Undecrypted bytes belong to no known request.
                 book.unconnected += usize::from(fetched < wire.sent().len());
                 if matches!(plan.after, After::Leave | After::End) {
                     wire.push(&secure.close());
@@ -194,7 +194,7 @@ impl ServerConnection {
                 After::Keep => {}
                 After::Leave => {
                     wire.leave();
-                    // It had not read all, so a reset may overtake its response.
+                    // Input was unread, so the close is a reset, which may overtake the response.
                     resets = wire.is_reset();
                 }
                 After::End => wire.end(),

@@ -20,33 +20,33 @@ use super::copies;
 use super::locations::LOCATIONS;
 use super::secure::Pair;
 
-/// Those of them before the last two that are for servers of HTTP/2.
-pub(crate) const STREAM_PLACES: usize = 5;
-/// Ports of servers of SCGI, uwsgi, FastCGI and memcached.
+/// Number of locations for HTTP/2 servers, in front of the two for memcached.
+pub(crate) const STREAM_LOCATIONS: usize = 5;
+/// Ports of servers with SCGI, uwsgi, FastCGI and memcached.
 pub(crate) const SCGI_PORTS: RangeInclusive<u16> = 85..=88;
 pub(crate) const UWSGI_PORTS: RangeInclusive<u16> = 91..=94;
 pub(crate) const FASTCGI_PORTS: RangeInclusive<u16> = 95..=98;
 pub(crate) const MEMCACHED_PORTS: RangeInclusive<u16> = 101..=104;
-/// Ports of HTTP/1 over TLS, HTTP/2, and HTTP/2 over TLS, which the simulation makes of them.
+/// Ports with HTTP/1 over TLS, HTTP/2, and HTTP/2 over TLS, as set by [`Site::adjust`].
 pub(crate) const TLS_PORTS: RangeInclusive<u16> = 111..=114;
 pub(crate) const H2_PORTS: RangeInclusive<u16> = 121..=124;
 pub(crate) const H2S_PORTS: RangeInclusive<u16> = 131..=134;
 /// `uwsgi_modifier1` and `uwsgi_modifier2`.
 pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
-/// The body in place of a response that is intercepted.
-pub(crate) const OOPS: &str = "something is fault";
-/// The body at `X-Accel-Redirect: /file`.
+/// The body of the error page.
+pub(crate) const OOPS: &str = "something is wrong";
+/// The body after `X-Accel-Redirect: /file`.
 pub(crate) const FILE: &str = "a text of ours";
-/// The least of all timeouts.
+/// The shortest timeout, milliseconds.
 pub(crate) const LEAST_MS: u64 = 3000;
-/// Time to wait for the reset that shows that a request was not read.
+/// Time to wait for the reset that shows that a request was not read, milliseconds.
 pub(crate) const RESET_MS: u64 = 500;
-/// Buffered bytes of a body that is passed on unbuffered, less a read.
+/// Buffered bytes of an unbuffered request body, minus one read.
 pub(crate) const KEPT_BYTES: usize = 60_000;
-/// How many configurations there are.
+/// Number of configurations.
 pub(crate) const CONFS: usize = 2;
-/// The ports: HTTP/1 and HTTP/2, HTTP/1 and SPDY.
+/// Number of ports: HTTP/1 with HTTP/2, and HTTP/1 with SPDY.
 pub(crate) const PORTS: usize = 2;
 
 fn config(temp: &str, conf: usize) -> String {
@@ -54,7 +54,7 @@ fn config(temp: &str, conf: usize) -> String {
         .iter()
         .map(|location| format!("location /{}/ {{ {} }}\n", location.name, location.conf))
         .collect();
-    // The second keeps fewer connections, and request bodies in files.
+    // The second configuration keeps fewer connections, and stores request bodies in files.
     let (kept, body) = match conf {
         0 => (4, "1m"),
         _ => (1, "1k"),
@@ -120,7 +120,7 @@ fn config(temp: &str, conf: usize) -> String {
     )
 }
 
-/// The servers of a protocol: one, and three others.
+/// Returns the upstream groups of a protocol: one server, and three others.
 fn group(short: &str, ports: RangeInclusive<u16>, keepalive: &str) -> String {
     let mut servers: Vec<String> = ports
         .map(|port| format!("server 127.0.0.1:{port} max_fails=0; "))
@@ -134,7 +134,7 @@ fn group(short: &str, ports: RangeInclusive<u16>, keepalive: &str) -> String {
     )
 }
 
-/// The parameters that applications get, and how long they may take.
+/// Returns parameters and timeouts of the gateway modules.
 fn gateway(name: &str, temp: &str, own: &str) -> String {
     format!(
         "{name}_temp_path {temp}/{name};
@@ -146,7 +146,7 @@ fn gateway(name: &str, temp: &str, own: &str) -> String {
     )
 }
 
-/// Configurations, made once.
+/// The configurations, made once.
 pub(crate) struct Site {
     temp: PathBuf,
     pub(crate) tls: Rc<Pair>,
@@ -174,7 +174,7 @@ impl Site {
         }
     }
 
-    /// Changes ways to servers by their ports: TLS and HTTP/2.
+    /// Returns a function that sets TLS and HTTP/2 by the server's port.
     pub(crate) fn adjust(&self) -> Box<dyn Fn(&mut Route)> {
         let tls = Rc::clone(&self.tls);
         Box::new(move |route| {
@@ -192,7 +192,7 @@ impl Site {
         })
     }
 
-    /// A configuration as the `number`th of a run.
+    /// Makes the configuration the `number`th of a run.
     pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
         ThreadConfig::unprepared(Arc::clone(&self.https[conf]), number)
     }
@@ -224,7 +224,7 @@ fn http(text: &str) -> Arc<Http> {
         Err(refused) => panic!("{}", refused.error.render(&refused.files)),
     };
     let http = cycle.http.expect("the configuration has an http block");
-    // `SIM_LOG=/a/file` logs more of a single run.
+    // With `SIM_LOG=FILE`, a single run writes an error log.
     let sinks = std::env::var("SIM_LOG").ok().map(|path| {
         let file = File::options()
             .append(true)

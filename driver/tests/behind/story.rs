@@ -4,7 +4,7 @@ use super::protocol::ServerProtocol;
 use super::server::ServerConnections;
 
 impl ServerConnections {
-    /// One line for each connection, and one for each request that came over one.
+    /// Returns a line for each connection and for each of its requests.
     pub(crate) fn story(&self) -> String {
         let book = self.book.borrow();
         let mut story = String::new();

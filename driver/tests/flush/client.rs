@@ -1,6 +1,6 @@
-//! Clients of each protocol that send one request and decode all received bytes of any coding as far as possible.
+//! Clients of each protocol that send one request and decode every received byte, in any coding.
 //!
-//! Absent: flow-control windows that have to be opened; the pages are small.
+//! Absent: flow control; the pages are small.
 
 use std::io::Read;
 
@@ -43,7 +43,7 @@ enum Side {
 }
 
 impl Client {
-    /// A client, and the bytes of its request.
+    /// Makes a client and the bytes of its request.
     pub(crate) fn asking(protocol: Protocol, target: &str, accepts: &str) -> (Self, Vec<u8>) {
         let (side, request) = match protocol {
             Protocol::Http1 => {
@@ -87,7 +87,7 @@ impl Client {
         (Self { side, seen }, request)
     }
 
-    /// Takes received bytes.
+    /// Reads received bytes.
     pub(crate) fn receive(&mut self, bytes: &[u8]) {
         match &mut self.side {
             Side::Http1(held) => {
@@ -109,11 +109,11 @@ impl Client {
 }
 
 impl Seen {
-    /// The body as far as it can be read.
+    /// Returns the decodable part of the body.
     pub(crate) fn text(&self) -> String {
         let (mut text, mut bytes) = (Vec::new(), self.body.as_slice());
         match self.coding.as_str() {
-            // Decodes the part before a missing end.
+            // Bytes before a missing end are decoded, too.
             "gzip" => drop(flate2::read::MultiGzDecoder::new(bytes).read_to_end(&mut text)),
             "br" => drop(brotlic::DecompressorReader::new(bytes).read_to_end(&mut text)),
             "zstd" => text = unzstd(bytes),
@@ -144,7 +144,7 @@ fn unzstd(bytes: &[u8]) -> Vec<u8> {
     text
 }
 
-/// Reads a response in chunks from its begin.
+/// Parses a chunked response from its start.
 fn http1(bytes: &[u8]) -> Seen {
     let mut seen = Seen::default();
     let text = String::from_utf8_lossy(bytes);
@@ -199,7 +199,7 @@ fn http2_request(target: &str, accepts: &str) -> Vec<u8> {
     out
 }
 
-/// Takes the frames that are whole.
+/// Reads the complete frames.
 fn http2(held: &mut Vec<u8>, decoder: &mut Decoder, seen: &mut Seen) {
     while let Some(head) = held.first_chunk::<9>() {
         let len = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;

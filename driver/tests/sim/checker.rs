@@ -1,4 +1,4 @@
-//! The judge of one connection: it sees the bytes on the wire and the clock, and nothing of the server.
+//! The checker of one connection. It sees the bytes on the wire and the clock, but no state of the server.
 
 use driver::worker::conn::ENDED_MS;
 use sim::{ClosedBy, Link, Moment, Wire};
@@ -12,15 +12,15 @@ use super::site::{CONFS, Site, completed_of, log_entries_of};
 /// State of a run shared by its connections.
 pub(crate) struct RunContext<'a> {
     pub(crate) site: &'a Site,
-    /// Which configuration each generation is, from number 1.
+    /// Index of the configuration of each generation, from number 1.
     pub(crate) generations: &'a [usize],
-    /// The generation in force.
+    /// The current generation.
     pub(crate) generation: u64,
-    /// Nothing is kept after its response.
+    /// The worker is stopping: connections close after their response.
     pub(crate) stopping: bool,
 }
 
-/// A response that was sent whole.
+/// A completely sent response.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Answered {
     pub(super) status: u16,
@@ -28,20 +28,20 @@ pub(super) struct Answered {
     at_ms: u64,
 }
 
-/// The judge.
+/// State of the checker.
 pub(crate) struct Checker {
     pub(crate) requests: Vec<Request>,
-    /// Offset of each request in the client's bytes; one more for the end.
+    /// Offset of each request in the client's bytes, and the total length.
     pub(super) starts: Vec<usize>,
     pub(super) answered: Vec<Answered>,
     /// No response may follow.
     pub(super) over: bool,
-    /// The response in progress is not whole before this many bytes are sent.
+    /// Minimum number of sent bytes at which the response in progress may be complete.
     need: usize,
-    /// No response comes from an older generation than this.
+    /// The oldest generation that may still answer.
     generation: u64,
     closed: bool,
-    /// When the connection was last looked at, and the longest time between two looks.
+    /// Time of the last check, and the longest time between two checks.
     looked_ms: u64,
     gap_ms: u64,
     /// A timeout has closed it, or may have.
@@ -68,17 +68,17 @@ impl Checker {
         }
     }
 
-    /// How many requests have been answered.
+    /// Returns the number of answered requests.
     pub(crate) fn answered(&self) -> usize {
         self.answered.len()
     }
 
-    /// End of the `n`th request in the client's bytes.
+    /// Returns the end of the `n`th request in the client's bytes.
     pub(crate) fn end_of(&self, n: usize) -> usize {
         self.starts[(n + 1).min(self.starts.len() - 1)]
     }
 
-    /// Checks the bytes that came since the last call.
+    /// Checks the bytes received since the last call.
     ///
     /// # Errors
     /// A description of the error.
@@ -102,7 +102,7 @@ impl Checker {
             return Err("the log has a response that is not sent whole".to_owned());
         }
         if wire.shutdown_ms.is_some() && !self.over {
-            // The fault in a body may come before its last byte.
+            // The invalid part of a body may come before its last byte.
             let broken = self.answered.last().is_some()
                 && self.requests[self.answered.len() - 1].want == Expected::BrokenBody;
             if link.drained_at.is_none() && !context.stopping && !wire.fin_seen && !broken {
@@ -180,7 +180,7 @@ impl Checker {
         }
     }
 
-    /// Takes a whole response and compares it with its request.
+    /// Compares a complete response with its request.
     fn answer(
         &mut self,
         response: &Response,
@@ -193,7 +193,7 @@ impl Checker {
         let request = &self.requests[index];
         let end = start + response.len;
         let head_end = self.starts[index] + request.head_len;
-        // A broken head may be refused before its end.
+        // An invalid head may be refused before its end.
         let refused = matches!(request.want, Expected::Refused(_));
         let received = reached(
             &wire.takes,
@@ -244,7 +244,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Checks the received part of a body, since the rest may never come.
+    /// Checks the received part of a body. The rest may never come.
     fn check_part(
         &self,
         bytes: &[u8],
@@ -268,7 +268,7 @@ impl Checker {
         ))
     }
 
-    /// Whether the server has received the whole head of a request.
+    /// Whether the server has received the complete head of a request.
     pub(super) fn has_begun(&self, wire: &Wire, index: usize) -> bool {
         let Some(request) = self.requests.get(index) else {
             return false;
@@ -284,7 +284,7 @@ impl Checker {
         self.requests.get(index).is_some_and(stored) && wire.taken() < self.starts[index + 1]
     }
 
-    /// Whether a response may wait for the end of a body without a length, since the client has not paused for long
+    /// Whether a response may wait for the end of a chunked request body. It may, unless the client pauses for long
     /// (docs/differences.md, `client_max_body_size`).
     pub(super) fn may_be_held(&self, wire: &Wire, index: usize, now_ms: u64) -> bool {
         let chunked = b"\nTransfer-Encoding: chunked";
@@ -293,21 +293,21 @@ impl Checker {
             !request.expects && words.any(|word| word == chunked)
         };
         let taken = wire.takes.last().map_or(0, |last| last.at_ms);
-        // A pipelined response is ready once the one before has left.
+        // A response after another one is ready when that one was sent.
         let last = self.answered.last().map_or(taken, |a| a.at_ms.max(taken));
         self.requests.get(index).is_some_and(is_held)
             && wire.taken() < self.starts[index + 1]
             && now_ms < last + PAUSE_MS
     }
 
-    /// Whether a response is in progress that was begun before this configuration.
+    /// Whether a response in progress began before this generation.
     fn is_older(&self, wire: &Wire, number: u64) -> bool {
         let start = self.answered.last().map_or(0, |a| a.end);
         wire.sent().len() > start
             && reached(&wire.puts, start + 1).is_some_and(|m| m.generation < number)
     }
 
-    /// A head that breaks the protocol may be refused before its end, and need not be.
+    /// Whether an invalid head is received in part. The server may refuse it before its end, but need not.
     pub(super) fn is_partly_refused(&self, wire: &Wire, index: usize) -> bool {
         let Some(request) = self.requests.get(index) else {
             return false;
@@ -316,7 +316,7 @@ impl Checker {
             && wire.taken() < self.starts[index] + request.head_len
     }
 
-    /// Whether the server holds a part of a head and has nothing else to do.
+    /// Whether the server has a part of a head and nothing else to do.
     fn has_part(&self, wire: &Wire) -> bool {
         let next = self.answered.len();
         let Some(request) = self
@@ -335,14 +335,14 @@ impl Checker {
             && part.iter().any(|b| !matches!(b, b'\r' | b'\n'))
     }
 
-    /// Whether nothing is sent of a response that is not whole. An interim one, before a body that is waited for, is none.
+    /// Whether no incomplete response is on the wire. An interim one before an awaited body does not count.
     pub(super) fn all_sent(&self, wire: &Wire) -> bool {
         let next = self.answered.len();
         let sent = &wire.sent()[self.answered.last().map_or(0, |a| a.end)..];
         sent.is_empty() || (CONTINUE.starts_with(sent) && self.waits_for_body(wire, next))
     }
 
-    /// When the connection is to be closed if nothing more happens.
+    /// Returns the time at which the connection is closed if nothing else happens.
     pub(super) fn due(&self, wire: &Wire, link: &Link, context: &RunContext<'_>) -> Due {
         let limits = Limits::of(
             (link.accepted.1..=context.generation)
@@ -375,7 +375,7 @@ impl Checker {
             return limits.send.after(last_out);
         }
         if begun && self.waits_for_body(wire, next) {
-            // The timeout of a body runs from its last piece; framing alone does not count.
+            // The timeout of a body starts at its last piece. Bytes of its framing do not restart it.
             let received = reached(&wire.takes, self.starts[next] + 1).map_or(last_in, |m| m.at_ms);
             return limits.send.between(received, last);
         }
@@ -383,7 +383,7 @@ impl Checker {
             let received =
                 reached(&wire.takes, self.starts[next] + 1).map_or(accepted, |m| m.at_ms);
             let wait = self.requests[next].wait_ms;
-            // A waiting request continues at the first turn of the loop after its time.
+            // A waiting request continues in the first turn of the loop after its time.
             let late = if wait > 0 { self.gap_ms } else { 0 };
             return limits
                 .send
@@ -402,7 +402,7 @@ impl Checker {
             return idle;
         }
         let received = match next {
-            // The first head has its time from the accept on.
+            // The timeout of the first head starts at the accept.
             0 => accepted,
             _ => reached(&wire.takes, boundary + 1).map_or(last_in, |m| m.at_ms),
         };
@@ -410,7 +410,7 @@ impl Checker {
         let request = self.requests.get(next).map_or(&b""[..], |r| &r.wire);
         let seen = &request[..request.len().min(taken - boundary)];
         match seen.iter().all(|b| matches!(b, b'\r' | b'\n')) {
-            // Line ends before a request: still idle, or with the first head to come.
+            // Line ends before a request count as idle, or as part of the next head.
             true => idle.or_either(limits.header.after(last)).or_either(head),
             false if partly => head.or_either(limits.send.between(received, last)),
             false => head,
@@ -418,8 +418,8 @@ impl Checker {
     }
 }
 
-/// An HTTP/0.9 response: all bytes until the end, if they are the whole body by one of the configurations; otherwise
-/// the begin of one.
+/// Reads an HTTP/0.9 response: the received bytes at the end, if they match a configuration. Otherwise it is the start
+/// of a response.
 fn raw(request: &Request, bytes: &[u8], ended: bool, context: &RunContext<'_>) -> Read {
     let mut bodies = CONFS
         .iter()
@@ -438,15 +438,15 @@ fn raw(request: &Request, bytes: &[u8], ended: bool, context: &RunContext<'_>) -
     })
 }
 
-/// The interim response to an expectation (RFC 9110 section 15.2.1).
+/// The interim response to `Expect: 100-continue` (RFC 9110 section 15.2.1).
 const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
 
-/// When this many bytes had passed.
+/// Returns the moment at which the total reached this number of bytes.
 pub(super) fn reached(timings: &[Moment], total: usize) -> Option<Moment> {
     timings
         .get(timings.partition_point(|m| m.total < total))
         .copied()
 }
 
-/// Pause of a client in a body after which the response is sent, milliseconds.
+/// Pause of a client within a body after which the response is sent, milliseconds.
 const PAUSE_MS: u64 = 250;

@@ -1,4 +1,4 @@
-//! The clients of a run: how they send their requests, how they read, how they go away.
+//! The clients of a run: sending, reading and leaving.
 
 use sim::{Faults, Link, Random, Reading, Wire};
 
@@ -6,13 +6,13 @@ use super::checker::{Checker, RunContext};
 use super::run::SimClient;
 use super::script::{self, Request};
 
-/// One client.
+/// An HTTP/1 client.
 pub(crate) struct Client {
     link: usize,
     checker: Checker,
     bytes: Vec<u8>,
     sent: usize,
-    /// It sends no more than this.
+    /// It sends at most this number of bytes.
     limit: usize,
     pace: SendPattern,
     reading: Reading,
@@ -20,27 +20,27 @@ pub(crate) struct Client {
     gone: bool,
 }
 
-/// How it sends.
+/// Pattern of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SendPattern {
-    /// All at once.
+    /// Everything at once.
     Burst,
-    /// In pieces cut anywhere.
+    /// In pieces of random length.
     Cut,
-    /// A request when the one before is answered.
+    /// One request after the previous response.
     Turns,
 }
 
-/// Its action when all is sent.
+/// Action after everything is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// Nothing.
+    /// None.
     Stay,
-    /// Ends its side and reads on.
+    /// Ends its side and continues reading.
     End,
     /// Resets.
     Reset,
-    /// Closes: a reset answers later bytes.
+    /// Closes. Later data is answered with a reset.
     Leave,
 }
 
@@ -163,7 +163,7 @@ impl Client {
     }
 }
 
-/// How a connection misbehaves: mostly not at all, or much.
+/// Returns the faults of a connection: none, some, or many.
 pub(crate) fn faults(random: &mut Random) -> Faults {
     Faults::drawn(|| match random.below(3) {
         0 => 0,

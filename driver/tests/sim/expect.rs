@@ -1,4 +1,4 @@
-//! Checks a response against the expectation of its request.
+//! Checks that a response matches its request.
 
 use super::response::{Framed, Response};
 use super::script::{Expected, Request};
@@ -7,17 +7,17 @@ use super::site::{CONFS, Conf, FILES, Site, stored};
 /// Circumstances in which a response was made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Circumstances {
-    /// How many requests came on the connection, this one included.
+    /// Number of requests on the connection, including this one.
     pub(crate) count: usize,
-    /// Something besides the request may make, or must have made, the response the last one.
+    /// Whether the response may, or must, be the last one for a reason besides the request.
     pub(crate) may_end: bool,
     pub(crate) must_end: bool,
 }
 
-/// Compares a response with those expected of the configurations.
+/// Compares a response with the expected ones of several configurations. One of them must match.
 ///
 /// # Errors
-/// A description of the error, by the last of the configurations.
+/// A description of the error for the last configuration.
 pub(crate) fn check(
     response: &Response,
     request: &Request,
@@ -93,7 +93,7 @@ fn check_one(
     }
 }
 
-/// Returns the expected body of a request if it is one piece.
+/// Returns the expected body if it is in one piece.
 pub(crate) fn whole_body(want: &Expected, conf: &Conf, site: &Site) -> Option<Vec<u8>> {
     match want {
         Expected::File(n) | Expected::ChunkedFile(n) => Some(site.files[*n].clone()),

@@ -1,4 +1,4 @@
-//! Checks of an idle or closed connection: reasons, losses, lingering and the log.
+//! Checks when nothing happens or a connection is closed: reasons, losses, lingering and the log.
 
 use sim::{ClosedBy, Link, Moment, Wire};
 
@@ -7,7 +7,7 @@ use super::script::{Expected, Linger};
 use super::site::{LogEntry, log_entries_of};
 
 impl Checker {
-    /// The server has closed: there must be a reason, and nothing may be missing.
+    /// Checks that the server had a reason to close, and that nothing is missing.
     pub(super) fn close(
         &mut self,
         wire: &Wire,
@@ -52,7 +52,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Whether the client has left a delayed request, and sent no later one.
+    /// Whether the client has ended its side during a delayed request, without a later request.
     fn is_abandoned(&self, wire: &Wire, next: usize) -> bool {
         let last = self.starts.get(next + 1) == Some(&wire.taken());
         let waits = !self.over && self.requests.get(next).is_some_and(|r| r.wait_ms > 0);
@@ -60,7 +60,7 @@ impl Checker {
         held && wire.fin_seen && self.all_sent(wire)
     }
 
-    /// The expected lingering after the last response.
+    /// Returns the required way of closing after the last response.
     fn linger(&self) -> Linger {
         match self.answered.len() {
             0 => Linger::On,
@@ -68,7 +68,7 @@ impl Checker {
         }
     }
 
-    /// Checks that the server continues to read after the last response if it must.
+    /// Checks that the server continued reading after the last response, if required.
     fn check_linger(&self, wire: &Wire) -> Result<(), String> {
         let last = self.answered.len() - 1;
         let more = match self.requests[last].want {
@@ -95,7 +95,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Checks that the log agrees with the wire.
+    /// Compares the log with the wire.
     pub(super) fn compare_log(&self, wire: &Wire, log_entries: &[LogEntry]) -> Result<(), String> {
         let bytes: u64 = log_entries.iter().map(|n| n.bytes_sent).sum();
         let sent = wire.sent().len() as u64;
@@ -130,7 +130,7 @@ impl Checker {
         }
     }
 
-    /// In a state without pending work: no request may be unanswered.
+    /// Checks that no request is unanswered. Called when nothing happens until time advances.
     pub(crate) fn quiet(
         &self,
         link: &Link,
@@ -143,7 +143,7 @@ impl Checker {
         }
         let next = self.answered.len();
         let begun = !self.over && self.has_begun(&wire, next);
-        // The received part of a body that the server waits for must have been read; see below.
+        // The received part of an awaited body must have been read; this is checked below.
         let uploads = begun && self.waits_for_body(&wire, next);
         let answerable = !uploads
             && !self.is_partly_refused(&wire, next)
@@ -174,7 +174,7 @@ impl Checker {
         Ok(())
     }
 
-    /// Log of the connection, for debugging a failure.
+    /// Returns the log of the connection, for debugging.
     pub(crate) fn story(&self, link: &Link) -> String {
         let wire = link.wire.borrow();
         let mut story = String::new();
@@ -214,13 +214,13 @@ impl Checker {
     }
 }
 
-/// The last of these timings, for a story.
+/// Formats the last moments.
 pub(super) fn timings(list: &[Moment]) -> String {
     let skipped = list.len().saturating_sub(STORY_MOMENTS);
     let shown = list[skipped..].iter();
     shown.map(|m| format!(" {}@{}", m.total, m.at_ms)).collect()
 }
 
-/// Bytes of a request and timings of a direction that a story shows.
+/// Maximum number of request bytes, and of moments per direction, in a log.
 const STORY_BYTES: usize = 160;
 const STORY_MOMENTS: usize = 12;

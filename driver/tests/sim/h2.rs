@@ -1,10 +1,9 @@
-//! Clients of HTTP/2 with their own judge: they send random frames, and check that received frames follow from them.
+//! HTTP/2 clients that check the server: random actions, and the frames that must follow from them.
 //!
-//! A client opens streams, uploads, grants windows of any size or none, changes its settings, resets, pings,
-//! prioritises, sends GOAWAY, breaks the protocol, falls silent. It records windows, settings and frames by RFC 9113,
-//! the expected response of each request (`requests`), and the reasons of the server for resets and ends
-//! (`final_checks`). If the server could send something and did not, that is a fault as soon as there is no other
-//! event.
+//! A client opens streams, uploads, and grants windows of any size or none. It changes settings, resets, pings,
+//! reprioritizes, sends GOAWAY, violates the protocol, or goes silent. It tracks windows, settings and frames by RFC
+//! 9113. It knows the response of each request (`requests`), and the valid reasons of resets and closes
+//! (`final_checks`). Frames that the server could send must be sent once nothing else happens.
 
 #[path = "h2/final_checks.rs"]
 mod final_checks;
@@ -28,13 +27,13 @@ use super::final_checks::timings;
 use super::run::SimClient;
 use requests::Request;
 
-/// One client.
+/// An HTTP/2 client.
 pub(crate) struct Peer {
     link: usize,
     behavior: Behavior,
-    /// Requests that it may still make.
+    /// Number of requests that it may still make.
     left: usize,
-    /// All bytes to send, and the number of those that the wire has.
+    /// All bytes to send; `pushed` of them are on the wire.
     out: Vec<u8>,
     pushed: usize,
     encoder: Encoder,
@@ -42,22 +41,22 @@ pub(crate) struct Peer {
     streams: BTreeMap<u32, Stream>,
     /// Receive window of the connection.
     window: i64,
-    /// Settings that the server has acknowledged, and those it has not.
+    /// Settings that the server has acknowledged; `pending_settings` are not acknowledged yet.
     settings: Settings,
     pending_settings: VecDeque<PendingSettings>,
     pings: VecDeque<[u8; 8]>,
-    /// It has broken the protocol, which gets this code.
+    /// Error code that the server must send, since the client violated the protocol.
     sin: Option<u32>,
-    /// The error was a connection window above the limit.
+    /// The violation was a connection window above the limit.
     overflows: bool,
-    /// Bytes of the server that were heard.
+    /// Number of parsed bytes of the server.
     received: usize,
     decoder: Decoder,
     block: Option<Block>,
-    /// Send window of the connection, and the initial one of a stream.
+    /// Send windows: of the connection, and the initial one of a stream.
     their_window: i64,
     their_initial: i64,
-    /// Last stream and code of the latest GOAWAY.
+    /// Last stream and error code of the latest GOAWAY.
     goaway: Option<(u32, u32)>,
     answered: usize,
     expired: bool,
@@ -67,12 +66,12 @@ pub(crate) struct Peer {
     log: Vec<String>,
 }
 
-/// How a client behaves.
+/// Behavior of a client.
 #[derive(Clone, Copy, Debug)]
 struct Behavior {
-    /// It sends no more bytes than this.
+    /// It sends at most this number of bytes.
     limit: usize,
-    /// It sends in pieces cut anywhere.
+    /// It sends in pieces of random length.
     cuts: bool,
     reading: Reading,
     /// It opens no window by itself.
@@ -80,14 +79,14 @@ struct Behavior {
     ending: Ending,
 }
 
-/// The client's way to end.
+/// Action at the end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
-    /// Not by itself.
+    /// None.
     Stay,
-    /// Ends its side when all is answered.
+    /// Ends its side when all requests are answered.
     End,
-    /// Resets after all is sent.
+    /// Resets when everything is sent.
     Reset,
 }
 
@@ -99,7 +98,7 @@ struct Settings {
     table_bytes: usize,
 }
 
-/// Settings on their way, and the highest stream before them.
+/// Settings that are not acknowledged, and the highest stream before them.
 #[derive(Clone, Copy, Debug)]
 struct PendingSettings {
     settings: Settings,
@@ -116,24 +115,24 @@ struct Block {
 /// One stream.
 struct Stream {
     request: Request,
-    /// Begin and end of its header block in the client's bytes.
+    /// Start and end of its header block in the client's bytes.
     head: (usize, usize),
-    /// Bytes of its body that are not yet sent; `None` if the client's side has ended.
+    /// Remaining body bytes; `None` if the client's side has ended.
     upload: Option<usize>,
     /// Receive window.
     window: i64,
     /// Send window.
     their_window: i64,
-    /// As many streams were open as may be.
+    /// The maximum number of streams was open at its start.
     crowded: bool,
-    /// It has been broken, which gets this code.
+    /// Error code that the server must send, since the client broke the stream.
     sin: Option<u32>,
     cancelled: bool,
     status: u16,
     fields: Vec<(String, String)>,
     trailers: Vec<(String, String)>,
     body: Vec<u8>,
-    /// Begin of the response in the server's bytes, and the length of its frames.
+    /// Start of the response in the server's bytes, and the total length of its frames.
     begun: usize,
     bytes: u64,
     ended: bool,
@@ -147,7 +146,7 @@ impl Stream {
         !done && self.reset.is_none() && !self.cancelled
     }
 
-    /// Whether nothing more of a response is to be expected.
+    /// Whether no further part of the response is expected.
     fn is_settled(&self) -> bool {
         self.ended || self.reset.is_some() || self.cancelled || self.sin.is_some()
     }
@@ -321,7 +320,7 @@ impl Peer {
         self.pushed += len;
     }
 
-    /// Whether all its bytes are on the wire.
+    /// Whether everything to send is on the wire.
     fn has_said_all(&self) -> bool {
         self.pushed == self.out.len()
     }
@@ -347,13 +346,13 @@ impl Peer {
     }
 }
 
-/// Windows before any setting.
+/// Initial size of windows.
 const DEFAULT_WINDOW: u32 = 65_535;
-/// Largest window.
+/// Maximum size of windows.
 const MAX_WINDOW: i64 = (1 << 31) - 1;
 /// `http2_max_concurrent_streams` of the configurations.
 const MAX_STREAMS: usize = 9;
-/// Lines of a story.
+/// Number of lines in a client's log.
 const STORY_LINES: usize = 60;
 
 const DATA: u8 = 0;

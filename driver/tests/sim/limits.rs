@@ -1,24 +1,24 @@
-//! When a timeout may and must end a connection.
+//! Times at which a timeout may and must close a connection.
 //!
-//! Over a change of the configuration the times of both may count, so that each is a range.
+//! During a change of the configuration, timeouts of both configurations may apply. So each time is a range.
 
 use super::site::Conf;
 
-/// A time that a configuration sets: the least and the most of those that may be in force, milliseconds.
+/// A timeout: minimum and maximum over the configurations that may apply, milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Span {
     least_ms: u64,
     most_ms: u64,
 }
 
-/// When a connection may be closed at the earliest, and must be at the latest.
+/// Earliest and latest time of a close.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Due {
     pub(crate) earliest_ms: u64,
     pub(crate) latest_ms: u64,
 }
 
-/// The times that may be in force.
+/// The timeouts that may apply.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) header: Span,
@@ -29,7 +29,7 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// Of the configurations that may count.
+    /// Returns the ranges for these configurations.
     pub(crate) fn of<'a>(confs: impl Iterator<Item = &'a Conf> + Clone) -> Self {
         let span = |time: fn(&Conf) -> u64| Span {
             least_ms: confs.clone().map(time).min().unwrap_or(0),
@@ -46,12 +46,12 @@ impl Limits {
 }
 
 impl Span {
-    /// The time runs from here.
+    /// Returns the range if the timeout starts at `since_ms`.
     pub(crate) fn after(self, since_ms: u64) -> Due {
         self.between(since_ms, since_ms)
     }
 
-    /// The time runs from a moment between these.
+    /// Returns the range if the timeout starts between the two times.
     pub(crate) fn between(self, first_ms: u64, last_ms: u64) -> Due {
         Due {
             earliest_ms: first_ms + self.least_ms,
@@ -61,7 +61,7 @@ impl Span {
 }
 
 impl Due {
-    /// At this time.
+    /// Exactly this time.
     pub(crate) fn at(time_ms: u64) -> Self {
         Self {
             earliest_ms: time_ms,
@@ -69,7 +69,7 @@ impl Due {
         }
     }
 
-    /// Whichever of two times comes first.
+    /// The earlier one of two times.
     pub(crate) fn or_sooner(self, other: Self) -> Self {
         Self {
             earliest_ms: self.earliest_ms.min(other.earliest_ms),
@@ -77,7 +77,7 @@ impl Due {
         }
     }
 
-    /// It is not known which of two times counts.
+    /// Either of two times.
     pub(crate) fn or_either(self, other: Self) -> Self {
         Self {
             earliest_ms: self.earliest_ms.min(other.earliest_ms),

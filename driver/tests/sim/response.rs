@@ -1,9 +1,9 @@
-//! A strict parser of responses, as of a client that trusts no server.
+//! A strict parser of responses, for a client that trusts no server.
 
-/// Framing of the end of the body.
+/// Framing of the body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Framed {
-    /// There is no body.
+    /// Without a body.
     Bodiless,
     Length,
     Chunked,
@@ -11,7 +11,7 @@ pub(crate) enum Framed {
     UntilClose,
 }
 
-/// One final response, with the interim ones before it counted.
+/// A final response, with the number of interim responses before it.
 #[derive(Clone, Debug)]
 pub(crate) struct Response {
     pub(crate) interim: usize,
@@ -20,19 +20,19 @@ pub(crate) struct Response {
     pub(crate) body: Vec<u8>,
     pub(crate) trailers: Vec<(String, String)>,
     pub(crate) framed: Framed,
-    /// Bytes on the wire, interim responses included.
+    /// Length on the wire, including interim responses.
     pub(crate) len: usize,
 }
 
-/// State of the parsed bytes so far.
+/// Result of parsing.
 pub(crate) enum Read {
     Whole(Response),
-    /// More bytes are needed, at least this many in all.
+    /// Incomplete: at least this number of bytes is needed in total.
     More(usize),
 }
 
 impl Response {
-    /// The value of a field that may come once.
+    /// Returns the value of a field that occurs at most once.
     pub(crate) fn field(&self, name: &str) -> Option<&str> {
         self.fields
             .iter()
@@ -41,7 +41,7 @@ impl Response {
     }
 }
 
-/// Reads the response to a request with HEAD or another method; an error is a breach of RFC 9112.
+/// Parses the response to a request. An error is a violation of RFC 9112.
 pub(crate) fn read(bytes: &[u8], is_head: bool) -> Result<Read, String> {
     let mut at = 0;
     let mut interim = 0;

@@ -1,4 +1,4 @@
-//! One run: a seed becomes a course of events, and every event is judged.
+//! One run: a seed determines a sequence of events. Every event is checked.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::{Rc, Weak};
@@ -13,29 +13,29 @@ use super::client::faults;
 use super::site::{CONFS, Site, clear_log_entries, log_entries_count};
 use super::waits::{next_wake, wake_due};
 
-/// A client with its judge.
+/// A client with its checks.
 pub(crate) trait SimClient {
-    /// One with a script of its own.
+    /// Makes a client with a random script.
     fn new(link: usize, random: &mut Random) -> Self;
-    /// Index of its connection.
+    /// Returns the index of its connection.
     fn link(&self) -> usize;
-    /// Does one thing.
+    /// Does one random action.
     fn act(&mut self, wire: &mut Wire, random: &mut Random);
-    /// Does all that it ever will, now; true if that was anything.
+    /// Does all remaining actions. Returns whether there were any.
     fn finish(&mut self, wire: &mut Wire, random: &mut Random) -> bool;
-    /// Checks the bytes that came since the last call.
+    /// Checks the bytes received since the last call.
     ///
     /// # Errors
     /// A description of the error.
     fn look(&mut self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String>;
-    /// In a state without pending work: no request may be unanswered.
+    /// Checks that no request is unanswered. Called when nothing happens until time advances.
     ///
     /// # Errors
     /// A description of the error.
     fn quiet(&self, link: &Link, now_ms: u64, context: &RunContext<'_>) -> Result<(), String>;
-    /// Log of the connection, for debugging a failure.
+    /// Returns the log of the connection, for debugging.
     fn story(&self, link: &Link) -> String;
-    /// How many requests have been answered.
+    /// Returns the number of answered requests.
     fn answered(&self) -> usize;
     /// Whether a timeout has closed it, or may have.
     fn is_expired(&self) -> bool;
@@ -75,16 +75,16 @@ struct Run<'a, G> {
     random: Random,
     world: World,
     clients: Vec<G>,
-    /// Which configuration each generation is, and whether it still lives.
+    /// Index of the configuration of each generation; `lives` shows whether it still exists.
     confs: Vec<usize>,
     lives: Vec<Weak<LocalHttp>>,
     clients_max: usize,
     quitting: bool,
     /// Random numbers for spurious wakes.
     wakes: Random,
-    /// The last digit of the numbers of connections that have them.
+    /// Connections with this last digit in their number are woken spuriously.
     woken: u64,
-    /// How often orders come, times in a thousand.
+    /// Frequency of configuration changes, per thousand steps.
     restless: u32,
 }
 
@@ -95,12 +95,12 @@ impl<'a, G: SimClient> Run<'a, G> {
         let generation = site.generation(conf, 1);
         let lives = vec![Rc::downgrade(&generation.http)];
         let scratch = *random.pick(&[1, 7, 64, 1000, 4096, 65_536]);
-        // Long before the files were made their bytes are never kept, long after they are.
+        // Before the files' times, their bytes are never cached; long after them, they are.
         let unix_ms = *random.pick(&[1_000_000_000_000, 4_000_000_000_000]);
         let mut world = World::new(generation, random.fork(), unix_ms, scratch);
         let clients_max = random.within(1..9);
         let restless = *random.pick(&[0, 0, 5, 40]);
-        // A generator of its own, so that other events are the same without wakes.
+        // A separate generator: without it, the other events of a seed stay the same.
         let mut wakes = Random::new(!seed);
         let woken = wakes.below(WOKEN_ONE_IN);
         world.piece = *wakes.pick(&PIECES);
@@ -152,7 +152,7 @@ impl<'a, G: SimClient> Run<'a, G> {
             faults,
             capacity,
         );
-        // The other ports are there to be many.
+        // The other ports only add to their number.
         let listening: Vec<usize> = (0..2).filter(|port| self.world.listens(*port)).collect();
         if listening.is_empty() {
             return;
@@ -181,7 +181,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         for index in 0..self.world.links.len() {
             let woken = self.world.links[index].serial % WOKEN_ONE_IN == self.woken;
             if woken && self.wakes.chance(300) {
-                // Streams that begin with the connection and some that never do.
+                // Some of these streams begin with the connection, others never begin.
                 let stream = self.wakes.below(16) as u32;
                 self.world.wake_spuriously(index, stream);
             }
@@ -190,7 +190,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         self.look()
     }
 
-    /// Ends some reads of files; sometimes evicts read bytes, or refuses further reads.
+    /// Completes some file reads. The bytes may be evicted again, and further reads refused.
     fn read_files(&mut self) {
         let Some(disk) = &mut self.world.shared.net.disk else {
             return;
@@ -204,7 +204,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         disk.full = self.wakes.chance(50);
     }
 
-    /// Advances the time. Reads of files take no time, so that a timeout is the client's.
+    /// Advances time. File reads take no time, so that every timeout is the client's.
     fn advance(&mut self, ms: u64) -> Result<(), String> {
         while self.is_reading() {
             self.poll(1000)?;
@@ -218,13 +218,13 @@ impl<'a, G: SimClient> Run<'a, G> {
         disk.is_some_and(|disk| !disk.fetches.is_empty())
     }
 
-    /// When the loop would wake up by itself, or is to be woken.
+    /// Returns the next timer of the loop or scheduled wake.
     fn next_deadline(&self) -> Option<u64> {
         let deadlines = self.world.next_deadline().into_iter();
         deadlines.chain(next_wake()).min()
     }
 
-    /// Advances the time to a deadline, to the moment before it, or far beyond.
+    /// Advances time to a deadline, to just before it, or far beyond.
     fn jump(&mut self) -> Result<(), String> {
         let due = self
             .next_deadline()
@@ -238,7 +238,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         self.advance(ms)
     }
 
-    /// A turn for nothing.
+    /// Wakes a connection without a reason.
     fn spurious(&mut self) -> Result<(), String> {
         if self.clients.is_empty() {
             return Ok(());
@@ -279,7 +279,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         });
     }
 
-    /// Shows every connection to its judge.
+    /// Checks all connections.
     fn look(&mut self) -> Result<(), String> {
         let context = RunContext {
             site: self.site,
@@ -295,7 +295,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         Ok(())
     }
 
-    /// Clients finish without faults; then time advances from deadline to deadline until all is closed.
+    /// Finishes all actions without faults. Then advances from deadline to deadline until all connections are closed.
     fn wind_up(&mut self) -> Result<(), String> {
         for link in &self.world.links {
             link.wire.borrow_mut().behave(WIND_UP_CAPACITY);
@@ -316,7 +316,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         Err(format!("timers go on: {:?}", self.world.counts()))
     }
 
-    /// Without time going on, all that can be done is done.
+    /// Does everything that is possible at the current time.
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
             let due = next_wake().is_some_and(|at_ms| at_ms <= self.world.now_ms());
@@ -385,7 +385,7 @@ impl<'a, G: SimClient> Run<'a, G> {
         }
         let (world, lives) = (self.world, self.lives);
         drop(world);
-        // A configuration that outlives the worker is held by an exchange that was lost.
+        // A configuration that outlives the worker is held by a lost exchange.
         match lives.iter().position(|life| life.strong_count() > 0) {
             Some(n) => Err(format!("generation {} is still held", n + 1)),
             None => Ok(tally),
@@ -401,17 +401,17 @@ fn with_story<G: SimClient>(client: &G, link: &Link, fault: &str) -> String {
     )
 }
 
-/// Deadlines that a run may have; far more than any has.
+/// Maximum number of deadlines at the end of a run; far more than any run has.
 const DEADLINES_MAX: usize = 5000;
-/// Steps of a change of the configuration in a turn of the loop.
+/// Steps of a configuration change per turn of the loop.
 const PIECES: [usize; 6] = [1, 2, 3, 10, 64, usize::MAX];
-/// Runs in which files are not in memory, of a thousand.
+/// Runs with files outside the page cache, per thousand.
 const DISKS_PERMILLE: u32 = 400;
-/// Bytes of one read of a file.
+/// Bytes of one file read.
 const READ_BYTES: [u64; 5] = [1, 999, 4096, 16_384, 1 << 20];
-/// One connection in this many is woken spuriously.
+/// One connection in this number is woken spuriously.
 const WOKEN_ONE_IN: u64 = 10;
-/// Turns of the loop without time going on.
+/// Maximum number of turns without a change of time.
 const ROUNDS_MAX: usize = 100_000;
-/// Bytes that a client takes at a time in the end of a run, so that it comes to an end.
+/// Bytes that a client takes at a time at the end of a run, so that the run ends.
 const WIND_UP_CAPACITY: usize = 10_000;

@@ -1,4 +1,4 @@
-//! Requests of clients, with the expected response of each: drawn at random, known without asking the server.
+//! Random requests of clients, with the expected response of each.
 
 use std::ops::Range;
 
@@ -27,22 +27,22 @@ pub(crate) enum Expected {
     Moved(&'static str),
     /// A status without a body.
     Bare(u16),
-    /// A status with its page, and the end: the head breaks the protocol.
+    /// A status with its page, then the end: the head violates the protocol.
     Refused(u16),
-    /// The text, or 400 if that was not sent before the fault was seen; then the end.
+    /// The text, or 400 if the fault was found first; then the end.
     BrokenBody,
-    /// 200 and how many bytes of a body were collected, with their sum.
+    /// 200 with the length and the sum of a collected body.
     Stored(usize),
-    /// The end without a response.
+    /// A close without a response.
     Drop,
 }
 
-/// How the server is to end a connection after a response.
+/// Required way of closing a connection after a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Linger {
     /// Reads on if the client may be sending.
     On,
-    /// Closes.
+    /// Closes at once.
     Off,
     /// Always reads on.
     Always,
@@ -51,17 +51,17 @@ pub(crate) enum Linger {
 /// One request.
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
-    /// Its bytes and how many of them are the head.
+    /// Its bytes; `head_len` of them are the head.
     pub(crate) wire: Vec<u8>,
     pub(crate) head_len: usize,
     pub(crate) want: Expected,
     pub(crate) is_head: bool,
-    /// 9, 10 or 11.
+    /// HTTP version: 9, 10 or 11.
     pub(crate) version: u8,
     /// The response must be the last.
     pub(crate) last: bool,
     pub(crate) linger: Linger,
-    /// How long the server waits before it answers, milliseconds.
+    /// Delay of the response, milliseconds.
     pub(crate) wait_ms: u64,
     /// `Expect: 100-continue` was sent.
     pub(crate) expects: bool,
@@ -81,7 +81,7 @@ struct Draft {
     expects: bool,
 }
 
-/// Enough small requests that not all of their responses leave in one write.
+/// Returns small requests, so many that their responses need several writes.
 pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
     let count = random.within(60..150);
     (0..count)
@@ -89,7 +89,7 @@ pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
         .collect()
 }
 
-/// A request of any kind.
+/// Returns a random request.
 pub(crate) fn request(random: &mut Random) -> Request {
     match random.below(100) {
         0..4 => broken_head(random),
@@ -190,7 +190,7 @@ fn text(random: &mut Random) -> Draft {
     draft
 }
 
-/// A body that a handler waits for; a large one exceeds the limits of one read and of held bytes.
+/// Returns a request with an awaited body. A large one fills the server's buffer.
 fn stored(random: &mut Random) -> Draft {
     let len = match random.chance(100) {
         true => *random.pick(&[65_535, 65_536, 65_537, 131_073, 300_000]),
@@ -222,7 +222,7 @@ fn too_large(random: &mut Random) -> Draft {
     }
 }
 
-/// Adds a body to a request, with its length or in chunks.
+/// Adds a body to a request, with a length or in chunks.
 fn body(draft: &mut Draft, len: usize, random: &mut Random) {
     if random.chance(250) {
         draft.fields.push("Expect: 100-continue".to_owned());
@@ -253,7 +253,7 @@ fn body(draft: &mut Draft, len: usize, random: &mut Random) {
 }
 
 fn file(random: &mut Random) -> Draft {
-    // The large ones are rare: they take most of the time of a run.
+    // Large files are rare, since they take most of a run's time.
     let most = if random.chance(100) { FILES.len() } else { 5 };
     let n = random.within(0..most);
     let (name, size) = FILES[n];
@@ -304,7 +304,7 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
         }
         2 => (format!("{size}-"), Expected::Page(416)),
         3 => {
-            // In any order, each a few bytes.
+            // In any order, a few bytes each.
             let mut some = || {
                 let start = random.within(0..size - 1);
                 start
@@ -333,7 +333,7 @@ fn range(draft: &mut Draft, n: usize, size: usize, random: &mut Random) {
     }
 }
 
-/// Method HEAD, version 1.0, and the client's `Connection` field.
+/// Chooses HEAD, version 1.0, and connection options.
 fn connection(draft: &mut Draft, random: &mut Random) {
     if draft.method == "GET" && random.chance(120) {
         draft.method = "HEAD";
@@ -452,7 +452,7 @@ fn broken_head(random: &mut Random) -> Request {
         17 => (of("GET /text HTTP/1.1 x", ""), 400),
         _ => ("\u{16}\u{3}\u{1}\u{2}garbage\r\n\r\n".to_owned(), 400),
     };
-    // A head that the engine accepts and the core refuses may have been read whole.
+    // A head that the engine accepts and the core refuses may have been read completely.
     let want = if text.contains("/../") || text.contains("%zz") {
         Expected::Page(status)
     } else {

@@ -1,8 +1,8 @@
-//! Running seeds, and telling which of them failed.
+//! Runs seeds and reports which of them failed.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// A number from the environment.
+/// Reads a number from the environment.
 fn setting(name: &str, default: u64) -> u64 {
     match std::env::var(name) {
         Ok(text) => text
@@ -12,7 +12,7 @@ fn setting(name: &str, default: u64) -> u64 {
     }
 }
 
-/// Runs the seeds; `run` returns the events of one.
+/// Runs the seeds; `run` returns the counts of one.
 pub(crate) fn seeds<T>(
     binary: &str,
     test: &str,
@@ -43,5 +43,5 @@ pub(crate) fn seeds<T>(
     assert!(failed.is_empty(), "seeds that failed: {failed:?}");
 }
 
-/// Faults shown before the rest is left.
+/// Number of failures after which the other seeds are skipped.
 const FAULTS_MAX: usize = 10;

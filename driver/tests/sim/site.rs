@@ -1,4 +1,5 @@
-//! The simulated server's site: files on disk, three configurations, and a module that waits and takes notes.
+//! The site of the simulated server: files on disk, three configurations, and a module that waits and records log
+//! entries.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -19,7 +20,7 @@ use server_http::{LoadOptions, load, reply};
 
 use super::waits::{forget_waits, wait};
 
-/// Names and sizes of the files: nothing, small, at the limits of copying, of reading inline and of the queue, large.
+/// Names and sizes of the files: empty, small, at the limits of copying, inline reading and the queue, large.
 pub(crate) const FILES: [(&str, usize); 9] = [
     ("empty.txt", 0),
     ("one.bin", 1),
@@ -32,7 +33,7 @@ pub(crate) const FILES: [(&str, usize); 9] = [
     ("big.bin", 150_000),
 ];
 
-/// The times and limits of one configuration, milliseconds.
+/// Timeouts (milliseconds) and limits of one configuration.
 #[derive(Clone, Debug)]
 pub(crate) struct Conf {
     pub(crate) name: &'static str,
@@ -43,11 +44,12 @@ pub(crate) struct Conf {
     pub(crate) linger_idle_ms: u64,
     pub(crate) requests: usize,
     pub(crate) listen: &'static [&'static str],
-    /// Servers besides that one, each with a port of its own without connections.
+    /// Further servers, each with its own port and without connections.
     pub(crate) others: std::ops::Range<u16>,
 }
 
-/// The configurations: the second has its ports in another order and a hundred servers, the third has a port less.
+/// The configurations. The second one has its ports in another order and a hundred servers; the third one has one port
+/// less.
 pub(crate) const CONFS: [Conf; 3] = [
     Conf {
         name: "first",
@@ -85,7 +87,7 @@ pub(crate) const CONFS: [Conf; 3] = [
 ];
 
 impl Conf {
-    /// The body of `/text`.
+    /// Returns the body of `/text`.
     pub(crate) fn text(&self) -> String {
         format!("text of {}", self.name)
     }
@@ -159,7 +161,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// Writes the files and loads the configurations, each with these directives more.
+    /// Writes the files and loads the configurations, each with the directives `more`.
     pub(crate) fn new(more: &str) -> Self {
         static SITES: AtomicU32 = AtomicU32::new(0);
         let number = SITES.fetch_add(1, Ordering::Relaxed);
@@ -173,7 +175,7 @@ impl Site {
             files.push(bytes);
         }
         let modules: &'static [&'static Module] = Vec::leak(
-            // First, so that its content handler runs before that of files.
+            // First, so that its content handler runs before the one for files.
             [&SIM]
                 .into_iter()
                 .chain(server_modules::MODULES.iter().copied())
@@ -190,7 +192,7 @@ impl Site {
         Self { root, files, https }
     }
 
-    /// A configuration as the `number`th of a run.
+    /// Makes the configuration the `number`th of a run.
     pub(crate) fn generation(&self, conf: usize, number: u64) -> ThreadConfig {
         ThreadConfig::unprepared(Arc::clone(&self.https[conf]), number)
     }
@@ -202,7 +204,7 @@ impl Drop for Site {
     }
 }
 
-/// A byte of a file, such that a piece from the wrong place or file shows.
+/// Returns a byte that reveals a piece from a wrong position or file.
 fn byte(file: usize, at: usize) -> u8 {
     let mixed = (at as u32 + 1)
         .wrapping_mul(2_654_435_761)
@@ -251,13 +253,13 @@ thread_local! {
     static LOG_ENTRIES: RefCell<LogEntries> = RefCell::default();
 }
 
-/// Forgets the notes of the run before.
+/// Forgets the log entries of the previous run.
 pub(crate) fn clear_log_entries() {
     LOG_ENTRIES.with(|log_entries| *log_entries.borrow_mut() = LogEntries::default());
     forget_waits();
 }
 
-/// The notes of a connection, by its serial number.
+/// Returns the log entries of a connection, by its serial number.
 pub(crate) fn log_entries_of(connection: u64) -> Vec<LogEntry> {
     LOG_ENTRIES.with(|log_entries| {
         log_entries
@@ -269,7 +271,7 @@ pub(crate) fn log_entries_of(connection: u64) -> Vec<LogEntry> {
     })
 }
 
-/// How many exchanges of a connection were logged as completed.
+/// Returns the number of a connection's exchanges that were logged as completed.
 pub(crate) fn completed_of(connection: u64) -> usize {
     LOG_ENTRIES.with(|log_entries| {
         let log_entries = log_entries.borrow();
@@ -280,7 +282,7 @@ pub(crate) fn completed_of(connection: u64) -> usize {
     })
 }
 
-/// How many exchanges have been logged.
+/// Returns the number of logged exchanges.
 pub(crate) fn log_entries_count() -> u64 {
     LOG_ENTRIES.with(|log_entries| {
         log_entries
@@ -302,7 +304,7 @@ const SIM: Module = Module {
     ..Module::EMPTY
 };
 
-/// Collects the body of a request for `/store`, and responds with a description of it.
+/// Collects the request body for `/store`, and answers with its length and sum.
 fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     if x.target.uri != b"/store" {
         return Content::Declined;
@@ -324,7 +326,7 @@ fn store(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
 }
 
-/// Answer of `/store` about a body.
+/// Returns the body of `/store`'s response.
 pub(crate) fn stored(body: &[u8]) -> Vec<u8> {
     let sum: u64 = body.iter().map(|byte| u64::from(*byte)).sum();
     format!("{} bytes, sum {sum}", body.len()).into_bytes()

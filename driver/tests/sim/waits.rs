@@ -1,8 +1,7 @@
-//! Requests that wait this many milliseconds, `?wait=`, in one of several ways: for the time, or to be woken when it
-//! has come, by a [`Waker`] or from elsewhere by a [`RemoteWaker`], with wakes that come before the wait, twice, or
-//! when the request is long gone.
+//! Requests that wait for a number of milliseconds (`?wait=`): by a timer, or until a [`Waker`] or [`RemoteWaker`]
+//! wakes them. Wakes also come before the wait, twice, or long after the request.
 //!
-//! The simulation's runner calls [`wake_due`] before each turn of the loop.
+//! The runner calls [`wake_due`] before each turn of the loop.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -13,9 +12,9 @@ use server_http::module::Step;
 
 #[derive(Default)]
 struct Waits {
-    /// Until when an exchange waits, by connection and request.
+    /// End of each exchange's wait, by connection and request.
     until_ms: HashMap<(u64, u64), u64>,
-    /// Wakers, and the times of their wakes.
+    /// Wakers with the times of their wakes.
     scheduled: Vec<(u64, ScheduledWake)>,
 }
 
@@ -37,12 +36,12 @@ thread_local! {
     static WAITS: RefCell<Waits> = RefCell::default();
 }
 
-/// Forgets the waits of the run before.
+/// Forgets the waits of the previous run.
 pub(crate) fn forget_waits() {
     WAITS.take();
 }
 
-/// Wakes waiting exchanges whose time has come.
+/// Calls the wakers that are due.
 pub(crate) fn wake_due(now_ms: u64) {
     WAITS.with_borrow_mut(|waits| {
         let due = waits
@@ -52,12 +51,12 @@ pub(crate) fn wake_due(now_ms: u64) {
     });
 }
 
-/// Time of the next wake.
+/// Returns the time of the next wake.
 pub(crate) fn next_wake() -> Option<u64> {
     WAITS.with_borrow(|waits| waits.scheduled.iter().map(|(at_ms, _)| *at_ms).min())
 }
 
-/// Makes a request with `?wait=` wait, however often it is resumed before.
+/// Makes a request with `?wait=` wait, even if it is resumed early.
 pub(crate) fn wait(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let Some(ms) = x
         .target
@@ -93,7 +92,7 @@ fn begin(x: &mut Exchange, cx: &Ctx<'_>, key: (u64, u64), until_ms: u64, way: u6
         WOKEN_BEFORE => x.waker(cx).wake(),
         ELSEWHERE => scheduled.push((until_ms, ScheduledWake::Elsewhere(x.waker(cx).remote()))),
         _ => {
-            // Too early, twice, and when the response is under way or over.
+            // Too early, on time, twice, and during or after the response.
             let ms = until_ms - cx.clock.mono_ms;
             for at_ms in [until_ms - ms / 2, until_ms, until_ms, until_ms + ms] {
                 scheduled.push((at_ms, ScheduledWake::Here(x.waker(cx))));
@@ -109,5 +108,5 @@ fn begin(x: &mut Exchange, cx: &Ctx<'_>, key: (u64, u64), until_ms: u64, way: u6
 const FOR_THE_TIME: u64 = 0;
 const WOKEN_BEFORE: u64 = 1;
 const ELSEWHERE: u64 = 2;
-/// The last way is to be woken again and again.
+/// With the last way, it is woken repeatedly.
 const WAYS: u64 = 4;

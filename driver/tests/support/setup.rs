@@ -11,7 +11,8 @@ use server_base::opened::OpenedLogs;
 use server_http::module::Module;
 use server_http::{LoadOptions, load};
 
-/// A thread that listens here, with this inside its server's block, and one module beside the core.
+/// Returns the setup of a thread with this listener, `inner` inside its `server` block, and one module besides the
+/// core.
 pub(crate) fn setup(
     listener: TcpListener,
     inner: &str,

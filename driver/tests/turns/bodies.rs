@@ -1,4 +1,4 @@
-//! Request bodies over HTTP/1: with their head and after it, expected, broken, unread.
+//! Request bodies over HTTP/1: sent with the head or after it, awaited, broken, or unread.
 
 use super::site::{TestConnection, body, get, log_entries, logged, statuses};
 

@@ -1,4 +1,5 @@
-//! Exchanges without a client: they outlive the request that started them, and end by themselves, in time or with their configuration.
+//! Exchanges without a client: they outlive the request that started them. They end by themselves, by timeout, or with
+//! their configuration.
 
 use std::cell::RefCell;
 
@@ -12,12 +13,12 @@ use super::wakes::{answer, feed, waker};
 type Seen = (String, u16, DetachedEnd);
 
 thread_local! {
-    /// Detached exchanges that have ended, as their observers saw them.
+    /// Ended detached exchanges, as their observers saw them.
     static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Starts the request `/detach/HOW/MS/URI`: `logged` or `quiet`, ended after MS milliseconds unless 0; `/detach/self` starts
-/// itself.
+/// Starts the request `/detach/HOW/MS/URI`: `logged` or `quiet`, with a timeout of MS milliseconds (0: none).
+/// `/detach/self` starts itself.
 pub(crate) fn start(x: &Exchange, cx: &Ctx<'_>, words: &[&str]) {
     let (how, within_ms, uri) = match words {
         [how, ms, uri @ ..] => (*how, ms.parse().expect("a number"), uri.join("/")),
@@ -185,5 +186,5 @@ fn requests_that_start_each_other_come_to_an_end() {
     assert_eq!(talk.world.counts().0, 1, "the client");
 }
 
-/// As many requests may start each other.
+/// Maximum depth of requests that start each other.
 const MAX_DEEP: usize = 51;

@@ -1,4 +1,4 @@
-//! Files that are not in memory: a thread of a pool reads a piece, and the connection then resumes.
+//! Files outside the page cache: a pool thread reads a piece, then the connection continues.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -105,7 +105,7 @@ fn a_client_that_takes_all_gets_so_much_a_turn_of_a_file_in_memory() {
     talk.push(file(20 * WRITE_BYTES));
     let mut got = 0;
     for _ in 0..4 {
-        // An event and a timer are a turn each; a write that begins below the limit is whole.
+        // The event and the timer are one turn each. A write that begins below the limit is completed.
         talk.world.poll(1000);
         let sent = talk.received().len() as u64;
         assert!(
@@ -154,7 +154,7 @@ fn a_connection_goes_on_behind_a_stream_that_was_cancelled_while_its_piece_was_r
     let target = format!("/file/{PIECE}/{PIECE}");
     assert_eq!(client.get(1, &target), [head(1)]);
     assert_eq!(client.talk.disk().fetches.len(), 1);
-    // The frame that was begun has to be completed before anything else can leave.
+    // The frame in progress must be completed before anything else.
     client.send(&frame(RESET, 0, 1, &CANCEL.to_be_bytes()));
     client.get(3, "/other");
     client.talk.disk().end_fetch(false);
@@ -169,7 +169,7 @@ fn a_request_behind_a_file_ends_with_its_client() {
     let mut talk = talk("");
     talk.send(format!("{}{}", file(PIECE), get("/wait/5000")));
     talk.end();
-    // The file's exchange is found to be at its end in a pass of its own, in which nothing is written.
+    // The end of the file's exchange is found in a pass without a write.
     talk.end_fetch(false);
     assert_eq!(logged(), [200, 499]);
     assert!(talk.is_closed());

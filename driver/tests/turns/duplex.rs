@@ -1,4 +1,4 @@
-//! Bodies of requests and of responses at the same time: passed on in pieces, by a handler with an upstream server.
+//! Request and response bodies at the same time: a handler passes them to a server in pieces.
 
 use server_http::exchange::HINTS_MAX;
 use server_http::request_body::HELD_BYTES;
@@ -103,7 +103,7 @@ fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
     );
 }
 
-/// Input from a client with an unread body is bounded in every state of the exchange.
+/// Input of a client with an unconsumed body is bounded in every state of the exchange.
 #[test]
 fn a_client_is_not_read_while_nobody_takes_its_body() {
     const LEN: usize = 1 << 20;
@@ -327,7 +327,7 @@ fn a_response_may_end_before_the_body_of_its_request() {
     assert!(received.contains(&Received::End(1)), "{received:?}");
 }
 
-/// A client that has sent much more than the buffer holds while its body was not consumed.
+/// A client that has sent much more than the buffer holds, with an unconsumed body.
 fn talk_with_large_rest() -> TestConnection {
     let mut talk = talk("");
     talk.push(post("/pass/short", "Content-Length: 500000"));
@@ -336,7 +336,7 @@ fn talk_with_large_rest() -> TestConnection {
     talk
 }
 
-/// A client may read nothing before it has sent all.
+/// A client may read nothing before it has sent everything.
 #[test]
 fn the_rest_of_a_body_is_read_past_while_a_large_response_leaves() {
     const LEN: usize = 500_000;
@@ -484,7 +484,7 @@ fn so_many_interim_responses_wait() {
         let got = talk("").send(get(&format!("/pass/hints/{number}")));
         assert_eq!(statuses(&got).len(), left);
     }
-    // Nothing is added to a queue that is full.
+    // Nothing is added to a full queue.
     let mut talk = TestConnection::deaf("", 1000);
     let filler = format!("/late/0/{}", 60 << 10);
     talk.send(get(&filler) + &get("/pass/hints/16"));

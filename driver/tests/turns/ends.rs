@@ -1,4 +1,4 @@
-//! How connections of HTTP/1 end: clients that leave, limits of time, the end of the server.
+//! Ends of HTTP/1 connections: clients that leave, timeouts, and the end of the server.
 
 use driver::worker::conn::ENDED_MS;
 use driver::worker::readiness::{Readiness, SocketFlags};
@@ -84,13 +84,13 @@ fn a_blank_line_before_the_first_request_is_no_request() {
     assert!(!talk.is_open());
 }
 
-/// An error that was decided before the location's settings applied.
+/// The error was decided before the location was applied.
 #[test]
 fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
     let mut talk = TestConnection::new("location /inside { internal; keepalive_timeout 0; }");
     assert_eq!(statuses(&talk.send(get("/inside"))), ["404"]);
     assert!(!talk.is_open());
-    // A request that is on its way must not be answered with a reset, which could take the response along.
+    // A request on its way must not be answered with a reset, which could destroy the response.
     assert!(!talk.is_closed());
     assert_eq!(talk.send(get("/next")), "");
     talk.pass(ENDED_MS);
@@ -133,7 +133,7 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
         let mut talk = TestConnection::deaf(server, 1000);
         talk.send(get(target));
         talk.pass(1);
-        // Spurious turns do not extend its time.
+        // Spurious turns do not extend the timeout.
         for _ in 0..3 {
             talk.world.advance(2600);
             talk.world.spurious(
@@ -151,14 +151,14 @@ fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
     }
 }
 
-/// Data held back by the rate limit does not count as silence of the client.
+/// Waiting for the rate limit does not count towards the timeout.
 #[test]
 fn a_piece_that_its_rate_held_back_has_all_of_send_timeout() {
     let server = "send_timeout 2s; limit_rate 10;";
     let first = TestConnection::new(server).send(get("/pieces/1/1000"));
     let mut talk = TestConnection::deaf(server, first.len());
     talk.send(get("/pieces/1/1000"));
-    // The head counts: a while passes before the next piece, which finds no space.
+    // The head counts as sent bytes. So the next piece is delayed, and then finds no room.
     while !talk.wire(|wire| wire.is_blocked()) {
         let due_ms = talk.world.next_deadline().expect("a piece is held back");
         let wait_ms = due_ms.saturating_sub(talk.world.now_ms());
@@ -196,7 +196,7 @@ fn the_end_of_the_server_closes_what_is_idle() {
     assert!(!talk.is_open());
 }
 
-/// The head announced a kept connection: the response is still whole.
+/// The response is completed although its head announced a kept connection.
 #[test]
 fn the_end_of_the_server_waits_for_a_response() {
     let mut talk = TestConnection::new("keepalive_min_timeout 3s;");
@@ -209,8 +209,8 @@ fn the_end_of_the_server_waits_for_a_response() {
     assert!(log_entries()[0].completed && !talk.is_open());
 }
 
-/// The client may send another request before it sees the end. A close would answer that with a reset, which can
-/// discard a response that the client has not read.
+/// The client may send another request before it sees the end. A close would answer that with a reset, which could
+/// destroy the unread response.
 #[test]
 fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
     let mut talk = TestConnection::deaf("", 1000);
@@ -233,7 +233,7 @@ fn the_last_response_at_the_end_of_the_server_is_not_followed_by_a_reset() {
 fn keepalive_min_timeout_spares_an_idle_connection_at_the_end_of_the_server() {
     for server in ["", "keepalive_min_timeout 3s;"] {
         let mut talk = TestConnection::deaf(server, 1000);
-        // The response is queued whole when the end comes, and not yet written.
+        // At the end of the server, the complete response is queued but not written.
         talk.send(get("/pieces/1/2000"));
         talk.world.command(Command::Quit);
         talk.turn();
@@ -273,7 +273,7 @@ fn a_request_that_was_not_read_yet_is_served_at_the_end_of_the_server() {
     talk.send(get("/first"));
     talk.push(get("/second"));
     talk.world.command(Command::Quit);
-    // The command comes before the event of the request.
+    // The command arrives before the event for the request.
     talk.world.poll(0);
     let got = talk.turn();
     assert_eq!(statuses(&got), ["200"]);

@@ -1,4 +1,4 @@
-//! The frames of a client of HTTP/2, and the received ones, frame by frame.
+//! Frames of an HTTP/2 client, sent and received.
 
 use engines::h2::PREFACE;
 use engines::hpack::{Decoder, Encoder, Indexing};
@@ -8,7 +8,7 @@ pub(crate) struct Frames {
     encoder: Encoder,
     decoder: Decoder,
     held: Vec<u8>,
-    /// Streams, and by how much their windows were opened.
+    /// Received WINDOW_UPDATE frames: stream and bytes.
     grants: Vec<(u32, u64)>,
 }
 
@@ -25,7 +25,7 @@ pub(crate) enum Received {
 }
 
 impl Frames {
-    /// With the bytes that begin the connection.
+    /// Makes a client, and the bytes that begin its connection.
     pub(crate) fn begin() -> (Self, Vec<u8>) {
         let frames = Self {
             encoder: Encoder::new(4096, true),
@@ -36,19 +36,19 @@ impl Frames {
         (frames, [&PREFACE[..], &frame(SETTINGS, 0, 0, b"")].concat())
     }
 
-    /// A request without a body.
+    /// Returns a request without a body.
     pub(crate) fn get(&mut self, stream: u32, target: &str) -> Vec<u8> {
         let block = self.block("GET", target);
         frame(HEADERS, END_HEADERS | END_STREAM, stream, &block)
     }
 
-    /// The head of a request with a body.
+    /// Returns the head of a request with a body.
     pub(crate) fn post(&mut self, stream: u32, target: &str) -> Vec<u8> {
         let block = self.block("POST", target);
         frame(HEADERS, END_HEADERS, stream, &block)
     }
 
-    /// Makes HEADERS of a request with the length of its body.
+    /// Returns HEADERS of a request with `content-length`.
     pub(crate) fn post_with(&mut self, stream: u32, target: &str, length: &str) -> Vec<u8> {
         let mut block = self.block("POST", target);
         let length = length.as_bytes();
@@ -57,13 +57,13 @@ impl Frames {
         frame(HEADERS, END_HEADERS, stream, &block)
     }
 
-    /// Bytes granted to a stream since the last call, beyond the initial window.
+    /// Returns how many bytes the stream's window has grown since the last call.
     pub(crate) fn grants(&mut self, stream: u32) -> u64 {
         let of_stream = self.grants.extract_if(.., |(of, _)| *of == stream);
         of_stream.map(|(_, bytes)| bytes).sum()
     }
 
-    /// The header block of a request.
+    /// Returns the header block of a request.
     pub(crate) fn block(&mut self, method: &str, target: &str) -> Vec<u8> {
         let mut block = Vec::new();
         self.encoder.begin(&mut block);
@@ -79,7 +79,7 @@ impl Frames {
         block
     }
 
-    /// Reads received frames, except settings, their acknowledgements, pings and window updates.
+    /// Parses received bytes. SETTINGS, PING and WINDOW_UPDATE frames are not returned.
     pub(crate) fn receive(&mut self, bytes: &[u8]) -> Vec<Received> {
         self.held.extend_from_slice(bytes);
         let mut received = Vec::new();
@@ -140,7 +140,7 @@ pub(crate) const CONTINUATION: u8 = 9;
 pub(crate) const ACK: u8 = 1;
 pub(crate) const END_STREAM: u8 = 1;
 pub(crate) const END_HEADERS: u8 = 4;
-/// Reasons, RFC 9113 section 7.
+/// Error codes, RFC 9113 section 7.
 pub(crate) const NO_ERROR: u32 = 0;
 pub(crate) const PROTOCOL_ERROR: u32 = 1;
 pub(crate) const INTERNAL_ERROR: u32 = 2;

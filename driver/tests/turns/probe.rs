@@ -1,4 +1,4 @@
-//! Connection and exchange events of a module.
+//! Events of connections and exchanges for a module.
 
 use std::cell::{Cell, RefCell};
 
@@ -14,7 +14,7 @@ thread_local! {
     static CLOCK_US: Cell<u64> = const { Cell::new(0) };
 }
 
-/// A configuration that names it wants events.
+/// A configuration that uses this variable enables the events.
 pub(crate) const VARIABLES: &[Variable] = variables! {
     "heard": "nothing" => |_, _, _, _| true;
 };
@@ -25,7 +25,7 @@ pub(crate) fn observe(event: &ProbeEvent, x: Option<&mut Exchange>) {
     HEARD.with_borrow_mut(|heard| heard.push((*event, status)));
 }
 
-/// Microseconds that pass with each look.
+/// Advances the clock by a microsecond per call.
 fn tick() -> u64 {
     CLOCK_US.set(CLOCK_US.get() + 1);
     CLOCK_US.get()

@@ -1,4 +1,4 @@
-//! A handler that passes request bodies on like a proxy, to a server that sends them back.
+//! A handler that passes request bodies to an imaginary server, which echoes them.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -12,30 +12,30 @@ use server_http::reply;
 use server_http::request_body::stream::{Piece, begin, open_tunnel, take};
 
 thread_local! {
-    /// Bytes that the server still takes.
+    /// Bytes that the server still accepts.
     static ROOM: Cell<u64> = const { Cell::new(u64::MAX) };
-    /// Bytes that it has taken, and how often the handler was notified.
+    /// Number of accepted bytes, and of calls of the handler.
     static TAKEN: Cell<(u64, usize)> = const { Cell::new((0, 0)) };
     static WAKER: RefCell<Option<Waker>> = const { RefCell::new(None) };
 }
 
-/// From here on the server takes this many bytes; waiters for that are woken.
+/// Sets the number of bytes that the server accepts, and wakes the exchange.
 pub(crate) fn set_room(bytes: u64) {
     ROOM.set(bytes);
     wake();
 }
 
-/// Wakes the exchange that came last.
+/// Wakes the latest exchange.
 pub(crate) fn wake() {
     WAKER.with_borrow(|waker| waker.iter().for_each(Waker::wake));
 }
 
-/// Bytes taken and how often the handler was notified, since the last call.
+/// Returns the number of accepted bytes, and of calls of the handler, since the last call.
 pub(crate) fn taken() -> (u64, usize) {
     TAKEN.take()
 }
 
-/// Data that the server has sent and that was not pulled yet.
+/// Data of the server that was not pulled yet.
 #[derive(Clone, Default)]
 struct Sent(Rc<RefCell<VecDeque<BodyRead>>>);
 
@@ -46,7 +46,7 @@ impl BodySource for Sent {
     }
 }
 
-/// Passes the body on, by the first word of the URI after `/pass`.
+/// Passes the body on; the first word after `/pass` in the URI selects a variant.
 pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Content {
     if x.extensions.get::<Sent>().is_none() {
         let waker = x.waker(cx);
@@ -56,13 +56,13 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
     }
     x.progress.ignore_abort = words.contains(&"ignore");
     match words[0] {
-        // The head comes at once, before anything of the body.
+        // The head is sent at once, before any byte of the body.
         "echo" => {
             begin(x, cx);
             pass_on(x, cx);
             answer(x, cx, 200)
         }
-        // The response comes with the first piece, or with its fault.
+        // The head comes with the first piece, or with its error.
         "first" => {
             begin(x, cx);
             match pass_pieces(x, cx) {
@@ -71,9 +71,9 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
                 None => answer(x, cx, 200),
             }
         }
-        // It never comes.
+        // There is no response.
         "never" => wait(x),
-        // The server has sent all there is, whatever comes of the body.
+        // The response is complete, independent of the request body.
         "short" => {
             let pieces = [BodyRead::Chunk(Chunk::Static(b"short")), BodyRead::End];
             sent(x).0.borrow_mut().extend(pieces);
@@ -81,13 +81,13 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             set_room(0);
             answer(x, cx, 200)
         }
-        // It is a large one, and the server has it end with the first that comes of the body.
+        // A large response that the server ends at the first byte of the body.
         "cut" => {
             begin(x, cx);
             x.body.on_arrival = Some(cut);
             answer(x, cx, 200)
         }
-        // The body breaks after a piece, or without one.
+        // The response breaks after a piece, or at once.
         "broken" => {
             let first = BodyRead::Chunk(Chunk::Static(b"whole"));
             let first = words.get(1).is_none().then_some(first);
@@ -95,7 +95,7 @@ pub(crate) fn pass(x: &mut Exchange, cx: &mut Ctx<'_>, words: &[&str]) -> Conten
             sent(x).0.borrow_mut().extend(pieces);
             answer(x, cx, 200)
         }
-        // This many interim responses in each run.
+        // At each run, sends the given number of interim responses.
         "hints" => {
             let number = words[1].parse().expect("a number");
             for at in 0..number {
@@ -145,7 +145,7 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>) {
     }
 }
 
-/// Takes as much as the server has space for; returns the status of a failed read.
+/// Takes as many bytes as the server accepts. Returns the status of an error.
 fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     let sent = sent(x);
     TAKEN.set((TAKEN.get().0, TAKEN.get().1 + 1));
@@ -167,5 +167,5 @@ fn pass_pieces(x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<u16> {
     None
 }
 
-/// How long the response of `/pass/cut` is.
+/// Length of the response of `/pass/cut`, bytes.
 pub(crate) const CUT_BYTES: usize = 200_000;

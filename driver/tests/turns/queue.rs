@@ -23,7 +23,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_number() {
 
 #[test]
 fn pipelined_responses_leave_in_one_write_up_to_a_size() {
-    // Two of them, with their heads, are more than may wait; one is not.
+    // Two of them with their heads exceed the queue; one does not.
     let target = format!("/pieces/1/{}", QUEUE_BYTES / 2);
     let mut talk = TestConnection::new("");
     let got = talk.send(get(&target).repeat(4));
@@ -31,7 +31,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     assert_eq!(talk.sends(), 2);
 }
 
-/// Overhead of a response besides this many bytes of body.
+/// Returns the length of a response without its body of this size.
 fn other_bytes(target: &str, bytes: u64) -> u64 {
     let got = TestConnection::new("").send(get(&format!("{target}{bytes}")));
     got.len() as u64 - bytes
@@ -89,7 +89,7 @@ fn no_request_is_served_behind_one_that_ends_the_connection() {
     assert_eq!(log_entries().len(), 2);
 }
 
-/// The first second's bytes, head included, and as many with each second more.
+/// The first second's bytes include the head. Each further second allows the same number.
 #[test]
 fn a_rate_counts_from_the_begin_of_its_own_response() {
     let mut talk = TestConnection::new("location /pieces/ { limit_rate 2000; }");

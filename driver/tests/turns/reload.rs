@@ -1,4 +1,4 @@
-//! Changes of the configuration a step at a time: which one serves, which connections end or stay.
+//! Stepwise changes of the configuration: the one that serves, and the connections that end or stay.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
@@ -11,7 +11,7 @@ use super::site::{TestConnection, generation, get, statuses};
 const OLD: &str = "keepalive_timeout 60s 1s;";
 const NEW: &str = "listen 127.0.0.1:8000; keepalive_timeout 60s 2s;";
 
-/// A connection that has had a request, and a change that makes a step in each turn.
+/// A connection that has had a request, during a change with one step per turn.
 fn changing(server: &str, keep: bool) -> TestConnection {
     let mut talk = TestConnection::new(OLD);
     assert_eq!(served_by(&mut talk), Some(1));
@@ -39,7 +39,7 @@ fn order_with(
     });
 }
 
-/// The configuration that answers, by its header.
+/// Returns the generation that answers, from a response header.
 fn served_by(talk: &mut TestConnection) -> Option<u32> {
     talk.push(get("/pieces/1/1"));
     talk.world.poll(1000);
@@ -50,7 +50,7 @@ fn served_by(talk: &mut TestConnection) -> Option<u32> {
     timeout.split("\r\n").next()?.parse().ok()
 }
 
-/// Turns of the loop until this configuration serves.
+/// Runs turns until this generation serves.
 fn until(talk: &mut TestConnection, number: u64) {
     for _ in 0..100 {
         if talk.world.hands.generation.get() == number {
@@ -61,7 +61,7 @@ fn until(talk: &mut TestConnection, number: u64) {
     panic!("the configuration is not changed");
 }
 
-/// Another connection, which gets its first turn.
+/// Accepts another connection and runs its first turn.
 fn accept(talk: &mut TestConnection) -> Rc<std::cell::RefCell<Wire>> {
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);
@@ -142,7 +142,7 @@ fn a_server_that_ends_makes_changes_that_wait_at_once() {
 
 #[test]
 fn each_configuration_has_a_time_of_its_own_for_what_it_has_in_progress() {
-    // (times of two changes that come 100 ms after one another; when the request of the first must be over)
+    // Timeouts of two changes, 100 ms apart, and the time at which the first one's request must be over.
     for (first, second, over_ms) in [(300, 300, 300), (300, 50, 150), (300, 1000, 300)] {
         let mut talk = TestConnection::new("client_body_timeout 60s;");
         talk.push("POST /body HTTP/1.1\r\nHost: a.test\r\nContent-Length: 5\r\n\r\n");

@@ -1,6 +1,6 @@
 //! Connections to servers over HTTP/2 and TLS: several exchanges on one connection, each with its own end.
 //!
-//! The handler is that of `servers`; the simulation makes its ways to servers those of HTTP/2, or of TLS.
+//! The handler is that of `servers`. The simulation sets HTTP/2, or TLS, for its routes.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use super::secure::{Pair, Secure};
 use super::servers::{NONE, REQUEST, UpstreamServers, accept, ok, talk};
 use super::site::{TestConnection, body, get};
 
-/// A server of HTTP/2 on one connection.
+/// An HTTP/2 server on one connection.
 struct Server {
     at: usize,
     engine: h2::Conn,
@@ -44,7 +44,7 @@ impl Server {
         }
     }
 
-    /// Takes received bytes, and answers.
+    /// Reads received bytes and answers.
     fn act(&mut self, behind: &UpstreamServers) {
         let (sent, fetched) = behind.with(self.at, |wire| {
             wire.fetch(usize::MAX);
@@ -108,7 +108,7 @@ impl Server {
     }
 }
 
-/// A client, servers behind that are reached by HTTP/2, and the indices of some more clients.
+/// A client, HTTP/2 servers, and the indices of further clients.
 fn streams(
     clients: usize,
     tls: Option<Arc<ServerTls>>,
@@ -320,7 +320,7 @@ fn bytes_of_a_request_count_once_the_socket_has_taken_them() {
     assert_eq!(body(&talk.pass(1000)), "TimedOut, 0 bytes sent");
 }
 
-/// A client with a request over TLS, and the server's end: `offers` HTTP/2 by ALPN, or `uses` it.
+/// A client with a request over TLS, and the server's end. HTTP/2 is offered by ALPN (`offers`) or configured.
 fn secured(offers: bool, speaks: bool) -> (TestConnection, UpstreamServers, Secure) {
     let pair = Pair::new();
     let tls = pair.client(offers);
@@ -335,7 +335,7 @@ fn secured(offers: bool, speaks: bool) -> (TestConnection, UpstreamServers, Secu
     (talk, behind, pair.accept())
 }
 
-/// Carries bytes of TLS both ways; returns the bytes that the client got.
+/// Transfers TLS bytes both ways. Returns the bytes received by the client.
 fn shake(talk: &mut TestConnection, behind: &UpstreamServers, secure: &mut Secure) -> String {
     let mut received = String::new();
     for _ in 0..4 {

@@ -1,7 +1,7 @@
-//! Connections to servers: what leaves and comes in one turn of the loop, which connection is used, and when they are closed.
+//! Connections to servers: bytes sent and received in one turn, the choice of a connection, and closes.
 //!
-//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on by a pool of CONNECTIONS (0: by none), reads WINDOW
-//! bytes at a time, and reports the response once all is there.
+//! The handler of `/passed/CONNECTIONS/WINDOW` passes a request on over a pool of CONNECTIONS (0: without one). It
+//! reads WINDOW bytes at a time, and reports the complete response.
 
 use std::cell::RefCell;
 use std::io;
@@ -17,13 +17,13 @@ use sim::{Command, Faults, Hands, Random, Servers, Wire};
 
 use super::site::{TestConnection, body, generation, get};
 
-/// An attempt, and what has come of it.
+/// An attempt and the received body.
 struct ProxiedRequest {
     request: UpstreamRequest,
     received: Vec<u8>,
 }
 
-/// Passes the request on; returns what came of it once that is known.
+/// Passes the request on. Returns its result once it is known.
 pub(crate) fn pass(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
@@ -149,7 +149,7 @@ impl UpstreamServers {
         self.with(at, |wire| wire.push(bytes.as_ref()));
     }
 
-    /// How many requests a server has got.
+    /// Returns the number of requests received by a server.
     fn requests(&self, at: usize) -> usize {
         self.with(at, |wire| {
             let text = String::from_utf8_lossy(wire.sent()).into_owned();
@@ -158,7 +158,7 @@ impl UpstreamServers {
         })
     }
 
-    /// The connections that are open.
+    /// Returns the open connections.
     pub(crate) fn open(&self) -> Vec<usize> {
         let is_open = |at: &usize| self.with(*at, |wire| !wire.closed);
         (0..self.count()).filter(is_open).collect()
@@ -170,7 +170,7 @@ pub(crate) fn ok(text: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Length: {length}\r\n\r\n{text}")
 }
 
-/// A client, and servers behind.
+/// Makes a client and its servers.
 pub(crate) fn talk() -> (TestConnection, UpstreamServers) {
     let mut talk = TestConnection::new("");
     let behind = UpstreamServers {
@@ -181,7 +181,7 @@ pub(crate) fn talk() -> (TestConnection, UpstreamServers) {
     (talk, behind)
 }
 
-/// Makes a connection as [`talk`] does, which has become idle.
+/// Makes a connection like [`talk`], with an idle connection to a server.
 fn idle() -> (TestConnection, UpstreamServers) {
     let (mut talk, behind) = talk();
     assert_eq!(talk.send(get("/passed/2/9999")), "");
@@ -190,7 +190,7 @@ fn idle() -> (TestConnection, UpstreamServers) {
     (talk, behind)
 }
 
-/// Another client: its index in the world.
+/// Accepts another client; returns its index in the world.
 pub(crate) fn accept(talk: &mut TestConnection) -> usize {
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);

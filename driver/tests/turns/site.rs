@@ -1,4 +1,4 @@
-//! One client, one worker of the simulation, and a module whose handler does what the URI says.
+//! One client, one worker of the simulation, and a module with a handler controlled by the URI.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -33,7 +33,7 @@ use super::wakes::{ending, feeding};
 pub(crate) struct TestConnection {
     pub(crate) world: World,
     received: usize,
-    /// The client reads all that comes, after each turn.
+    /// The client reads everything after each turn.
     reads: bool,
     /// The error log.
     log: File,
@@ -48,7 +48,7 @@ pub(crate) struct LogEntry {
     pub(crate) bytes_sent: u64,
     pub(crate) header_bytes: u64,
     pub(crate) completed: bool,
-    /// How many requests had come to their handler by then.
+    /// Number of handler runs up to then.
     pub(crate) begun: usize,
 }
 
@@ -57,33 +57,33 @@ thread_local! {
     static BEGUN: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How many requests came to their handler since this was asked; one that waited came again.
+/// Returns the number of handler runs since the last call. A waiting request counts again when it is resumed.
 pub(crate) fn begun() -> usize {
     BEGUN.take()
 }
 
-/// Log entries since the last call.
+/// Returns the log entries since the last call.
 pub(crate) fn log_entries() -> Vec<LogEntry> {
     LOG_ENTRIES.take()
 }
 
-/// The statuses alone.
+/// Returns the statuses of the log entries since the last call.
 pub(crate) fn logged() -> Vec<u16> {
     log_entries().iter().map(|entry| entry.status).collect()
 }
 
 impl TestConnection {
-    /// With what is inside the block `server`; the client reads whatever comes.
+    /// Makes a connection; `server` is inside the `server` block. The client reads everything.
     pub(crate) fn new(server: &str) -> Self {
         Self::with_room(server, 1 << 20, true)
     }
 
-    /// A client that does not read at first; the wire has room for this many bytes.
+    /// Makes a client that does not read at first. The wire has room for `room` bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::with_room(server, room, false)
     }
 
-    /// Makes a connection as [`TestConnection::new`] does, where SPDY is enabled as well.
+    /// Makes a connection like [`TestConnection::new`], with SPDY enabled.
     pub(crate) fn spdy(server: &str) -> Self {
         Self::over(
             &format!("listen 127.0.0.1:8000 spdy; {server}"),
@@ -113,35 +113,35 @@ impl TestConnection {
         }
     }
 
-    /// The client sends; returns what it hears then.
+    /// Sends bytes, runs turns, and returns the bytes received then.
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) -> String {
         self.push(bytes);
         self.turn()
     }
 
-    /// The client sends, and the loop has no turn yet.
+    /// Sends bytes without a turn of the loop.
     pub(crate) fn push(&mut self, bytes: impl AsRef<[u8]>) {
         self.wire(|wire| wire.push(bytes.as_ref()));
     }
 
-    /// The client ends its side; returns what it hears then.
+    /// Ends the client's side, runs turns, and returns the bytes received then.
     pub(crate) fn end(&mut self) -> String {
         self.wire(Wire::end);
         self.turn()
     }
 
-    /// Time goes on; returns what the client hears then.
+    /// Advances time, runs turns, and returns the bytes received then.
     pub(crate) fn pass(&mut self, ms: u64) -> String {
         self.world.advance(ms);
         self.turn()
     }
 
-    /// All that can be done now is done; returns what the client hears.
+    /// Runs turns until nothing happens; returns the bytes received then, as text.
     pub(crate) fn turn(&mut self) -> String {
         String::from_utf8_lossy(&self.turn_bytes()).into_owned()
     }
 
-    /// Sends bytes.
+    /// Runs turns until nothing happens; returns the bytes received then.
     pub(crate) fn turn_bytes(&mut self) -> Vec<u8> {
         for _ in 0..TURNS_MAX {
             self.world.poll(1000);
@@ -155,7 +155,7 @@ impl TestConnection {
         panic!("turns go on without time");
     }
 
-    /// Data received since the last call.
+    /// Returns the bytes received since the last call.
     pub(crate) fn received(&mut self) -> Vec<u8> {
         let from = self.received;
         let received = self.wire(|wire| wire.sent()[from..].to_vec());
@@ -163,7 +163,7 @@ impl TestConnection {
         received
     }
 
-    /// From here on the client reads.
+    /// The client reads from now on.
     pub(crate) fn listen(&mut self) -> String {
         self.reads = true;
         self.wire(|wire| wire.fetch(usize::MAX));
@@ -183,14 +183,14 @@ impl TestConnection {
         self.wire(|wire| wire.closed)
     }
 
-    /// Error log, from level `info` on.
+    /// Returns the error log, from level `info` on.
     pub(crate) fn error_log(&self) -> String {
         let mut text = vec![0; 64 << 10];
         let n = self.log.read_at(&mut text, 0).unwrap_or(0);
         String::from_utf8_lossy(&text[..n]).into_owned()
     }
 
-    /// Files are not in memory from here on, but as far as they are fetched.
+    /// From now on files are cached only if they were fetched.
     pub(crate) fn use_disk(&mut self) {
         self.world.shared.net.disk = Some(Disk::default());
     }
@@ -200,36 +200,36 @@ impl TestConnection {
         disk.expect("the test uses a disk")
     }
 
-    /// Ends the fetch that began first; returns what the client hears then.
+    /// Ends the oldest fetch, runs turns, and returns the bytes received then.
     pub(crate) fn end_fetch(&mut self, failed: bool) -> String {
         self.disk().end_fetch(failed);
         self.world.shared.queues.wakers.receive();
         self.turn()
     }
 
-    /// How often the server has sent.
+    /// Returns the number of the server's writes.
     pub(crate) fn sends(&mut self) -> usize {
         self.wire(|wire| wire.puts.len())
     }
 }
 
-/// A `GET` over HTTP/1.1.
+/// Returns a GET over HTTP/1.1.
 pub(crate) fn get(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n")
 }
 
-/// The statuses of HTTP/1 responses, in order.
+/// Returns the statuses of HTTP/1 responses, in order.
 pub(crate) fn statuses(text: &str) -> Vec<&str> {
     let heads = text.split("HTTP/1.1 ").skip(1);
     heads.map(|head| &head[..3]).collect()
 }
 
-/// The body of the only response.
+/// Returns the body of the only response.
 pub(crate) fn body(text: &str) -> &str {
     text.split_once("\r\n\r\n").map_or("", |(_, body)| body)
 }
 
-/// A configuration, with its error log.
+/// Makes a configuration and its error log.
 pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     let options = LoadOptions {
         conf_path: PathBuf::from("/etc/turns.conf"),
@@ -252,7 +252,7 @@ pub(crate) fn generation(server: &str, number: u64) -> (ThreadConfig, File) {
     (ThreadConfig::new(http, number), log)
 }
 
-/// An unlinked file with these bytes.
+/// Makes an unlinked file with these bytes.
 fn nameless(bytes: &[u8]) -> File {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -280,10 +280,10 @@ const STORY: Module = Module {
     ..Module::EMPTY
 };
 
-/// Until when an exchange is held back.
+/// Time until which an exchange waits.
 struct Until(u64);
 
-/// Waits this many milliseconds; true when they are over.
+/// Waits this number of milliseconds. Returns true when they are over.
 fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     let now_ms = cx.clock.mono_ms;
     let until_ms = match x.extensions.get::<Until>() {
@@ -299,7 +299,7 @@ fn has_waited(x: &mut Exchange, cx: &Ctx<'_>, ms: u64) -> bool {
     now_ms >= until_ms
 }
 
-/// Answers as the URI says.
+/// Answers as the URI demands.
 fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     BEGUN.set(BEGUN.get() + 1);
     let uri = String::from_utf8_lossy(&x.target.uri).into_owned();
@@ -340,7 +340,7 @@ fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             x.body.chunks.extend((0..number(1)).map(|_| piece()));
             return send(x, cx, Some(number(1) * number(2)));
         }
-        // A file of a length that is promised to be another.
+        // A file and a promised length that may differ from it.
         "file" => {
             let file = nameless(&vec![b'z'; number(1) as usize]);
             x.body.chunks.push_back(Chunk::File(FileRange {
@@ -370,14 +370,14 @@ fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             x.body.source = Some(Box::new(feeding(x, cx)));
             return send(x, cx, None);
         }
-        // Two pieces, of which the second breaks.
+        // Two pieces; the second one breaks.
         "broken" => {
             let piece = || Chunk::Owned(vec![b'x'; number(1) as usize]);
             x.body.chunks.extend([piece(), piece()]);
             x.push_outer_stage(Box::new(Breaking { pieces: 1 }));
             return send(x, cx, None);
         }
-        // A body that goes through a stage.
+        // A body with a body stage.
         "staged" => {
             x.body
                 .chunks
@@ -405,7 +405,7 @@ fn send(x: &mut Exchange, cx: &mut Ctx<'_>, length: Option<u64>) -> Content {
     Content::Sent
 }
 
-/// A stage that breaks behind this many pieces.
+/// A body stage that breaks after this number of pieces.
 struct Breaking {
     pieces: usize,
 }
@@ -460,5 +460,5 @@ fn record(x: &mut Exchange, _: &mut Ctx<'_>) {
     LOG_ENTRIES.with_borrow_mut(|log_entries| log_entries.push(entry));
 }
 
-/// Turns without time going on; far more than any story has.
+/// Turns without a change of time; far more than any story has.
 const TURNS_MAX: usize = 10_000;

@@ -1,4 +1,4 @@
-//! A connection of HTTP/2: its streams, its timeouts, its tolerance and its end.
+//! An HTTP/2 connection: its streams, timeouts, abuse budget and end.
 
 use driver::worker::readiness::{Readiness, SocketFlags, TurnCause};
 
@@ -8,7 +8,7 @@ use super::frames::{
 };
 use super::site::{TestConnection, get, log_entries, logged, statuses};
 
-/// A client of HTTP/2 that has sent its preface.
+/// An HTTP/2 client that has sent its preface.
 pub(crate) struct Client {
     pub(crate) talk: TestConnection,
     pub(crate) frames: Frames,
@@ -19,7 +19,7 @@ impl Client {
         Self::of(TestConnection::new(&format!("http2 on; {server}")))
     }
 
-    /// It reads nothing; the wire has room for this many bytes.
+    /// Makes a client that reads nothing. The wire has room for `room` bytes.
     pub(crate) fn deaf(server: &str, room: usize) -> Self {
         Self::of(TestConnection::deaf(&format!("http2 on; {server}"), room))
     }
@@ -64,7 +64,7 @@ pub(crate) fn head(stream: u32) -> Received {
 fn a_connection_that_may_speak_http2_speaks_http1_to_those_who_do() {
     for at in [0, 1, 2, 10] {
         let mut talk = TestConnection::new("http2 on;");
-        // It begins like the preface.
+        // The request begins with the same byte as the preface.
         let request = "PRI /text HTTP/1.1\r\nHost: a\r\n\r\n".replace("PRI /", "PUT /");
         talk.send(&request[..at]);
         assert_eq!(statuses(&talk.send(&request[at..])), ["200"], "{at}");
@@ -102,7 +102,7 @@ fn a_body_is_counted_with_its_request() {
     let with = log_entries().remove(0);
     client.get(3, "/body");
     let without = log_entries().remove(0);
-    // "POST" is an entry of the static table as "GET" is.
+    // "POST" is in the static table, like "GET".
     assert_eq!(with.request_bytes, without.request_bytes + 5);
 }
 
@@ -123,7 +123,7 @@ fn a_client_that_resets_a_stream_is_logged_as_gone_where_it_had_no_answer() {
     assert_eq!(logged(), [499]);
 }
 
-/// As many exchanges may outlive their streams on one connection.
+/// Maximum number of exchanges that outlive their streams on one connection.
 const DETACHED_MAX: u32 = 128;
 
 #[test]
@@ -155,7 +155,7 @@ fn a_request_without_an_answer_is_reset_and_the_others_go_on() {
     );
     let body = client.frames.post(5, "/body");
     assert_eq!(client.send(&body), []);
-    // As in nginx: the client broke its promise of a body.
+    // As in nginx: the client did not send the announced body.
     assert_eq!(client.pass(3000), [Received::Reset(5, PROTOCOL_ERROR)]);
     assert_eq!(logged(), [444, 408]);
     assert_eq!(client.pass(6000).first(), Some(&head(1)));
@@ -193,7 +193,7 @@ fn the_last_request_says_how_the_connection_is_closed() {
     assert!(client.talk.is_closed(), "but not more than lingering_time");
 }
 
-/// A budget of twenty, of which the preface has cost some.
+/// The budget is twenty frames; the preface has used some.
 #[test]
 fn what_a_client_did_is_forgiven_a_frame_a_second() {
     let calm = |received: Vec<Received>| {
@@ -256,7 +256,7 @@ fn each_header_block_has_its_own_time() {
     }
 }
 
-/// HTTP/2 has no time for frames other than these; SPDY has.
+/// HTTP/2 has no other timeout for frames. SPDY has one.
 #[test]
 fn a_frame_of_spdy_has_its_time_from_the_last_of_it() {
     let mut talk = TestConnection::spdy("spdy_recv_timeout 2s; spdy_keepalive_timeout 60s;");
@@ -271,12 +271,12 @@ fn a_frame_of_spdy_has_its_time_from_the_last_of_it() {
     assert!(!talk.is_open());
 }
 
-/// A PING of SPDY/3.1 with the number 1.
+/// A SPDY/3.1 PING with the number 1.
 const SPDY_PING: [u8; 12] = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1];
 
 #[test]
 fn a_response_that_was_waited_for_has_all_of_send_timeout() {
-    // The wire has space for the server's first bytes, and for no byte more.
+    // The wire has room for the server's first frames, and for no byte more.
     let mut talk = TestConnection::new("http2 on;");
     talk.push(Frames::begin().1);
     let room = talk.turn_bytes().len();
@@ -354,7 +354,7 @@ fn heads_are_counted_apart_from_bodies() {
     client.talk.push(request);
     let bytes = client.talk.turn_bytes();
     let entry = log_entries().remove(0);
-    // A frame of the head, and one with two bytes.
+    // HEADERS, and a DATA frame with two bytes.
     assert_eq!(entry.bytes_sent, bytes.len() as u64);
     assert_eq!(entry.header_bytes, (bytes.len() - 11) as u64);
 }
@@ -365,7 +365,7 @@ fn http1_beside_it_is_served_as_ever() {
     assert_eq!(statuses(&talk.send(get("/a") + &get("/b"))), ["200", "200"]);
 }
 
-/// Room is reported together with the deadline: our side is ended, and input that the client still sends is dropped.
+/// Room and the deadline come in the same turn. The server has ended its side; further input is dropped.
 #[test]
 fn a_goaway_that_leaves_in_the_last_moment_is_not_followed_by_a_close() {
     let server = "keepalive_timeout 5s; lingering_timeout 2s;";

@@ -1,4 +1,4 @@
-//! Connections that belong to another protocol, after 101.
+//! Connections that use another protocol after a 101 response.
 
 use driver::worker::readiness::Readiness;
 use sim::Command;
@@ -12,7 +12,7 @@ fn upgrade(target: &str) -> String {
     format!("GET {target} HTTP/1.1\r\nHost: a\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n")
 }
 
-/// A client with a connection that has become a tunnel.
+/// A client whose connection is a tunnel.
 fn tunnel(server: &str) -> TestConnection {
     set_room(u64::MAX);
     let mut talk = TestConnection::new(server);

@@ -1,4 +1,4 @@
-//! Exchanges and bodies that wait to be woken, and wakes that come early, twice, for nothing or too late.
+//! Exchanges and bodies that wait to be woken. Wakes come early, twice, without a reason, or too late.
 
 use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
@@ -15,15 +15,15 @@ use super::frames::{CANCEL, RESET, Received, frame};
 use super::site::{TestConnection, begun, body, get, logged, statuses};
 use super::streams::{Client, head};
 
-/// Wait of the handlers of `/woken` and `/fed`, by the rest of the URI.
+/// State of the handlers of `/woken` and `/fed`, by the rest of the URI.
 #[derive(Default)]
 struct Stage {
     wakers: HashMap<Vec<u8>, Waker>,
-    /// Cause that ends the wait of `/woken`.
+    /// Answers that end the waits of `/woken`.
     answers: HashMap<Vec<u8>, &'static str>,
     /// The pieces of `/fed`.
     pieces: HashMap<Vec<u8>, VecDeque<BodyRead>>,
-    /// How often `/woken/self/N` has woken itself.
+    /// Number of times that `/woken/self/N` has woken itself.
     times: usize,
 }
 
@@ -31,7 +31,7 @@ thread_local! {
     static STAGE: RefCell<Stage> = RefCell::default();
 }
 
-/// The answer of `/woken`, or how it waits: a handler that is run again looks whether the answer is there.
+/// Returns the answer of `/woken`, or its wait. A resumed handler checks again whether the answer is there.
 pub(crate) fn ending(x: &mut Exchange, cx: &Ctx<'_>) -> Result<String, Wait> {
     let (uri, waker) = (x.target.uri.clone(), x.waker(cx));
     STAGE.with_borrow_mut(|stage| {
@@ -52,7 +52,7 @@ pub(crate) fn ending(x: &mut Exchange, cx: &Ctx<'_>) -> Result<String, Wait> {
     })
 }
 
-/// The body of `/fed`.
+/// Returns the body of `/fed`.
 pub(crate) fn feeding(x: &mut Exchange, cx: &Ctx<'_>) -> impl BodySource + use<> {
     let (uri, waker) = (x.target.uri.clone(), x.waker(cx));
     STAGE.with_borrow_mut(|stage| stage.wakers.insert(uri.clone(), waker));
@@ -74,12 +74,12 @@ pub(crate) fn waker(uri: &str) -> Waker {
     STAGE.with_borrow(|stage| stage.wakers[uri.as_bytes()].clone())
 }
 
-/// Lets the handler of an URI go on with this answer, once it is run again.
+/// Sets the answer for the handler of a URI. The handler takes it when it runs again.
 pub(crate) fn answer(uri: &str, text: &'static str) {
     STAGE.with_borrow_mut(|stage| stage.answers.insert(uri.into(), text));
 }
 
-/// Puts a piece into the body of an URI, or its end, and wakes its exchange.
+/// Adds a piece or the end to the body of a URI, and wakes its exchange.
 pub(crate) fn feed(uri: &str, text: Option<&'static str>) {
     let piece = text.map_or(BodyRead::End, |text| {
         BodyRead::Chunk(Chunk::Static(text.as_bytes()))
@@ -90,7 +90,7 @@ pub(crate) fn feed(uri: &str, text: Option<&'static str>) {
     });
 }
 
-/// Longer than any timeout.
+/// Longer than any timeout, milliseconds.
 const LONG_MS: u64 = 1_000_000;
 
 #[test]
@@ -151,7 +151,7 @@ fn a_wake_too_many_or_for_nothing_does_no_harm() {
     waker.wake();
     waker.remote().wake();
     assert_eq!(body(&talk.turn()), "here");
-    // The exchange is gone, and its connection waits for the next request.
+    // The exchange is over, and its connection waits for the next request.
     waker.wake();
     assert_eq!(talk.turn(), "");
     talk.send("GET /wo");
@@ -161,7 +161,7 @@ fn a_wake_too_many_or_for_nothing_does_no_harm() {
         statuses(&talk.send("rld HTTP/1.1\r\nHost: a\r\n\r\n")),
         ["200"]
     );
-    // The next exchange waits for a time, which a wake does not end.
+    // The next exchange waits for a timer, which a wake does not end.
     talk.send(get("/wait/100"));
     begun();
     waker.wake();

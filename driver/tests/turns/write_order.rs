@@ -1,4 +1,4 @@
-//! Responses to several clients that were read from in one turn: how many are made before the first is written.
+//! Responses to several clients that were read in one turn: how many are made before the first one is written.
 
 use std::cell::RefCell;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,8 +10,8 @@ use sim::{Faults, Random, Wire};
 
 use super::site::{TestConnection, get, log_entries, statuses};
 
-/// Sends each request on a connection of its own, all for one turn of the loop; how many requests had begun when each response
-/// was written, in the order of writing.
+/// Sends each request on its own connection, all in one turn. Returns the number of requests begun when each response
+/// was written, in order of writing.
 fn begun_at_each_end(requests: &[String]) -> Vec<usize> {
     let mut talk = TestConnection::new("");
     let wires: Vec<Rc<RefCell<Wire>>> = (0..requests.len())
@@ -23,7 +23,7 @@ fn begun_at_each_end(requests: &[String]) -> Vec<usize> {
             Rc::clone(&talk.world.links[link].wire)
         })
         .collect();
-    // The event of writability comes once, before the turn that counts.
+    // Room in the sockets is reported once, before the turn that counts.
     talk.world.poll(1000);
     for (wire, request) in wires.iter().zip(requests) {
         wire.borrow_mut().push(request.as_bytes());
@@ -52,7 +52,7 @@ fn responses_are_made_up_to_a_number_before_the_first_is_written() {
     assert_eq!(together(WRITTEN_TOGETHER + 1), more);
 }
 
-/// All through filters: none is made before the one before it is written.
+/// All use body stages: no response is made before the previous one is written.
 #[test]
 fn nothing_is_made_between_a_costly_response_and_its_write() {
     assert_eq!(begun_at_each_end(&vec![get("/staged/10"); 3]), [1, 2, 3]);
@@ -67,7 +67,7 @@ fn who_gets_nothing_ahead_holds_up_nobody() {
     let peer = Peer::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 40_001)));
     let link = talk.world.accept(wire, 0, peer);
     let other = Rc::clone(&talk.world.links[link].wire);
-    // The end within a body that is waited for is found by who answers ahead.
+    // The pass that makes responses early finds the end within the awaited body.
     talk.push("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
     other.borrow_mut().push(get("/text").as_bytes());
     talk.world.poll(1000);

@@ -1,4 +1,4 @@
-//! Attempts with servers of SCGI and uwsgi.
+//! Attempts with SCGI and uwsgi servers.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use super::server::{OK, accept, request, send, server};
 use super::site::Site;
 
-/// Reads this many bytes.
+/// Reads this number of bytes.
 fn bytes(socket: &mut TcpStream, len: usize) -> Vec<u8> {
     let mut received = vec![0; len];
     socket.read_exact(&mut received).expect("they come");
@@ -34,7 +34,7 @@ fn a_request_to_an_application_goes_through() {
             );
         });
         let site = Site::new(16);
-        // A pool changes nothing: there is one request a connection.
+        // A pool changes nothing: each connection has one request.
         let received = site.get(&format!("/{}/{name}/post/pool", server.port));
         assert_eq!(received, "404 hello");
         server.join();

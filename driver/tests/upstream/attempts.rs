@@ -1,4 +1,4 @@
-//! Attempts: actions of servers, and events for the handler.
+//! Attempts: actions of servers, and the resulting events of the handler.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -199,12 +199,12 @@ fn the_rest_of_a_short_response_that_nobody_wants_is_dropped_and_the_connection_
 fn a_response_in_small_pieces_waits_for_no_acknowledgement() {
     const ROUNDS: usize = 10;
     let server = server(|listener| {
-        // Connections of their own, then a kept one. They stay open: the end of one would take the last piece along.
+        // One connection per request, then a kept one. They stay open: a close would send the last piece.
         for rounds in [[1; ROUNDS].as_slice(), &[ROUNDS]].concat() {
             let mut socket = accept(&listener);
             for _ in 0..rounds {
                 request(&mut socket, 0);
-                // TCP_NODELAY is not set: the system withholds each piece until the one before is acknowledged.
+                // TCP_NODELAY is not set: the kernel holds each piece until the previous one is acknowledged.
                 for piece in [
                     "HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\n",
                     "two,",
@@ -262,12 +262,12 @@ fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connectio
         let mut socket = accept(&listener);
         let mut received = [0; 4096];
         assert!(socket.read(&mut received).expect("a request comes") > 0);
-        // A head in a record; the five bytes of the body never come.
+        // A head in a FastCGI record. The five bytes of the body never come.
         send(
             &mut socket,
             "\x01\x06\0\x01\0\x15\0\0Content-Length: 5\r\n\r\n",
         );
-        // Before draining is given up.
+        // Shorter than the timeout for dropping the rest.
         let timeout = Some(Duration::from_millis(500));
         socket.set_read_timeout(timeout).expect("it is a time");
         assert_eq!(socket.read(&mut received).expect("it is closed"), 0);
@@ -371,7 +371,7 @@ fn an_answer_before_the_end_of_the_request_is_heard_though_the_server_closes() {
             &mut socket,
             "HTTP/1.1 413 Too Large\r\nContent-Length: 2\r\n\r\nno",
         );
-        // Closing with the request unread resets the connection.
+        // Closing with an unread request resets the connection.
     });
     let received = Site::new(16).get(&format!("/{}/file/pool", server.port));
     assert_eq!(received, "413 no");
@@ -394,7 +394,7 @@ fn a_server_that_takes_nothing_times_out() {
 
 #[test]
 fn a_connection_that_is_not_established_times_out() {
-    // A backlog takes one more than its length; later connections are not accepted.
+    // A backlog takes one connection more than its length. Later ones are not answered.
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let addr = listener.local_addr().expect("it is bound");
     rustix::net::listen(&listener, 0).expect("a backlog can be changed");

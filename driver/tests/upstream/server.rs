@@ -1,10 +1,10 @@
-//! Upstream servers of the worker: threads with a listener.
+//! Servers for the worker: threads with a listener.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::thread::JoinHandle;
 
-/// A server that passes its connections to a function one after the other.
+/// A server that passes its listener to a function on its own thread.
 pub(crate) struct Server {
     pub(crate) port: u16,
     thread: JoinHandle<()>,
@@ -25,7 +25,7 @@ impl Server {
     }
 }
 
-/// Reads a request up to the end of its head, and `body` more bytes; "" at the end.
+/// Reads a request up to the end of its head, and `body` more bytes. Returns "" at the end of the connection.
 pub(crate) fn request(socket: &mut impl Read, body: usize) -> String {
     let mut received = Vec::new();
     let mut byte = [0];

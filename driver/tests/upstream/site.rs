@@ -1,4 +1,4 @@
-//! A worker thread with a handler that passes requests on, and a client of it.
+//! A worker thread with a proxying handler, and its client.
 
 use std::fs::OpenOptions;
 use std::io::{Read, Write};
@@ -30,7 +30,7 @@ const PASS: Module = Module {
     ..Module::EMPTY
 };
 
-/// An attempt and its response so far.
+/// An attempt and the report on it.
 struct ProxiedRequest {
     request: UpstreamRequest,
     report: Vec<u8>,
@@ -116,13 +116,14 @@ fn pass(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     Content::Wait
 }
 
-/// A handler that waits within its turn: the port of its server, the sender that it notifies, and the receiver whose
-/// end it waits for.
+/// A handler that waits within its turn: the port of its server, the sender that it notifies, and the receiver. It
+/// waits until that receiver's senders are gone.
 type Waiting = (u16, Sender<()>, Receiver<()>);
 
 static HELD: Mutex<Vec<Waiting>> = Mutex::new(Vec::new());
 
-/// Holds the next request for this port: it notifies `held` and continues when the senders of `may_go` are dropped.
+/// Holds the next request with the word `hold`. It notifies `held`, and continues when the senders of `may_go` are
+/// dropped.
 pub(crate) fn hold(port: u16, held: Sender<()>, may_go: Receiver<()>) {
     HELD.lock()
         .expect("nobody panics with it")
@@ -178,7 +179,7 @@ fn protocol(words: &[&str]) -> &'static ProtocolSpec {
     }
 }
 
-/// The parameters of a request to an application.
+/// Returns the parameters of a request to an application.
 fn params(words: &[&str]) -> RequestSpec {
     let has = |word| words.contains(&word);
     let mut fields = Fields::default();
@@ -238,7 +239,7 @@ fn spec(words: &[&str]) -> RequestSpec {
     }
 }
 
-/// A request body in an unlinked file.
+/// Returns a request body in an unlinked file.
 fn file() -> Chunk {
     static FILES: AtomicU32 = AtomicU32::new(0);
     let number = FILES.fetch_add(1, Ordering::Relaxed);
@@ -269,7 +270,7 @@ pub(crate) struct Site {
 }
 
 impl Site {
-    /// With this many `worker_connections`.
+    /// Starts a worker thread with this number of `worker_connections`.
     pub(crate) fn new(worker_connections: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let addr = listener.local_addr().expect("it is bound");
@@ -290,7 +291,7 @@ impl Site {
         }
     }
 
-    /// A client of it.
+    /// Connects a client.
     pub(crate) fn client(&self) -> Client {
         let socket = TcpStream::connect(self.addr).expect("it listens");
         let patience = Some(Duration::from_secs(20));
@@ -298,7 +299,7 @@ impl Site {
         Client(socket)
     }
 
-    /// Data that one client receives.
+    /// Returns the response for a new client.
     pub(crate) fn get(&self, uri: &str) -> String {
         self.client().get(uri)
     }
@@ -329,7 +330,7 @@ impl Drop for Site {
 pub(crate) struct Client(TcpStream);
 
 impl Client {
-    /// Asks, and returns the body of the response.
+    /// Sends a request. Returns the body of its response.
     pub(crate) fn get(&mut self, uri: &str) -> String {
         self.ask(uri);
         self.answer()
@@ -340,7 +341,7 @@ impl Client {
         self.0.write_all(request.as_bytes()).expect("it is open");
     }
 
-    /// The body of the next response.
+    /// Returns the body of the next response.
     pub(crate) fn answer(&mut self) -> String {
         let mut received = Vec::new();
         let mut piece = [0; 65536];

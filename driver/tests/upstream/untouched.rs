@@ -1,8 +1,8 @@
-//! Requests on a connection that the server ends at that moment, untouched or not: with real sockets, since only the
-//! kernel has this information.
+//! Requests on a connection that the server closes at that moment, untouched or not. Real sockets are needed, since the
+//! kernel decides.
 //!
 //! A worker that sees the end of an idle connection does not use it. So the handler of the second request waits in its
-//! turn until the server has done its part.
+//! turn until the server has acted.
 
 use std::io::Read;
 use std::net::{Shutdown, TcpStream};
@@ -16,10 +16,10 @@ use sys::socket::set_linger_reset;
 use super::server::{OK, accept, request, send, server};
 use super::site::{Site, hold};
 
-/// The second request, until it is dropped.
+/// Keeps the second request waiting until it is dropped.
 struct HeldOpen(#[expect(dead_code, reason = "its end is the message")] Sender<()>);
 
-/// One request that makes a connection idle, then a POST that is held in its handler until the server lets it go. Returns
+/// Makes a connection idle by one request. Then a POST waits in its handler until the server drops the guard. Returns
 /// the POST's result.
 fn second(meet: impl FnOnce(TcpStream, HeldOpen) + Send + 'static) -> String {
     let (held, is_held) = channel();
@@ -113,7 +113,7 @@ fn a_reset_behind_an_end_is_not_enough_where_the_request_was_acknowledged() {
         socket.shutdown(Shutdown::Write).expect("it is open");
         drop(held);
         request(&mut socket, 3);
-        // An acknowledgement is delayed for less than that.
+        // Longer than a delayed acknowledgement.
         let delay = Some(Duration::from_millis(250));
         socket.set_read_timeout(delay).expect("it is a time");
         assert!(socket.read(&mut [0]).is_err(), "nothing more comes");

@@ -12,13 +12,13 @@ use super::requests::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
-    /// The times of the configurations that may count.
+    /// Returns the timeouts of the configurations that may apply.
     fn limits(link: &Link, context: &RunContext<'_>) -> Limits {
         let numbers = link.accepted.1..=context.generation;
         Limits::of(numbers.map(|n| &CONFS[context.generations[n as usize - 1]]))
     }
 
-    /// Checks a reset; its frame ends here.
+    /// Checks the reason of a reset whose frame ends at `end`.
     pub(super) fn check_reset(
         &self,
         id: u32,
@@ -38,7 +38,7 @@ impl Peer {
         let past = |since: Option<u64>, earliest_ms: fn(&Limits, u64) -> u64| {
             since.is_some_and(|since| earliest_ms(&limits, since) <= at_ms)
         };
-        // That a window was closed meanwhile is not known here; that an open one is used, `check_quiet` sees.
+        // A window may have been closed meanwhile. `check_quiet` checks that open windows are used.
         let stuck = past(received, |l, since| l.send.after(since).earliest_ms);
         let late = stream.status == 0 && past(begun, |l, since| l.header.after(since).earliest_ms);
         let known = stream.reset.is_none()
@@ -58,7 +58,7 @@ impl Peer {
                 FLOW_CONTROL_ERROR => stream.sin == Some(code),
                 _ => false,
             };
-        // A cancelled or broken stream may have been reset before the server noticed.
+        // A cancelled or broken stream may have been reset before the server knew.
         if known {
             Ok(())
         } else {
@@ -66,7 +66,7 @@ impl Peer {
         }
     }
 
-    /// Checks a GOAWAY; its frame ends here.
+    /// Checks the reason of a GOAWAY whose frame ends here.
     pub(super) fn check_goodbye(
         &mut self,
         last: u32,
@@ -79,7 +79,7 @@ impl Peer {
         if code != NO_ERROR {
             return match self.sin {
                 Some(sin) if sin == code => Ok(()),
-                // A window that was to be too large may become so by the settings only.
+                // A window above the limit may be the effect of settings.
                 _ if code == FLOW_CONTROL_ERROR
                     && self.streams.values().any(|s| s.sin.is_some()) =>
                 {
@@ -107,14 +107,14 @@ impl Peer {
         if ordered || enough || asked || link.swept.is_some() || wire.fin_seen || wire.is_reset() {
             return Ok(());
         }
-        // Idle, or stuck: nothing was to be done for as long as that takes.
+        // Idle, or stuck: there was nothing to do for the whole timeout.
         let idle = limits
             .idle
             .after(0)
             .earliest_ms
             .min(limits.header.after(0).earliest_ms);
         let least_ms = idle.min(limits.send.after(0).earliest_ms);
-        // The last bytes may have waited for space, so the last request is the last known activity.
+        // Output may have waited for room in the socket. The last request is the last known activity.
         let received = received
             .iter()
             .filter_map(|s| reached(&wire.takes, s.head.1));
@@ -127,9 +127,9 @@ impl Peer {
         }
     }
 
-    /// Looks at a connection that is open.
+    /// Checks an open connection.
     pub(super) fn check_open(&self, wire: &Wire, now_ms: u64) -> Result<(), String> {
-        // A client that has gone is not waited for.
+        // The server need not wait for a client that has ended.
         let received = wire.takes.last().map_or(0, |m| m.at_ms);
         if wire.fin_seen && received + A_DAY_MS < now_ms {
             return Err("open after the client's end".to_owned());
@@ -137,7 +137,7 @@ impl Peer {
         Ok(())
     }
 
-    /// In a state without pending work: everything that could be sent must have been.
+    /// Checks that everything possible was sent. Called when nothing happens until time advances.
     pub(super) fn check_quiet(
         &self,
         link: &Link,
@@ -181,7 +181,7 @@ impl Peer {
         self.check_resets()
     }
 
-    /// Broken messages are followed by a reset.
+    /// Checks that malformed messages were reset.
     fn check_resets(&self) -> Result<(), String> {
         let is_missing = |stream: &Stream| {
             let over = stream.ended && !stream.cancelled && stream.sin.is_none();
@@ -193,7 +193,7 @@ impl Peer {
         }
     }
 
-    /// After a goodbye nothing may be missing that it promised.
+    /// Checks that everything promised by GOAWAY was sent.
     fn check_finished(&self, how: &str) -> Result<(), String> {
         let Some((last, code)) = self.goaway else {
             return Err(format!("{how} without a goodbye"));
@@ -208,7 +208,7 @@ impl Peer {
         }
     }
 
-    /// The server has closed.
+    /// Checks the server's reason to close.
     pub(super) fn close(
         &mut self,
         wire: &Wire,
@@ -225,7 +225,7 @@ impl Peer {
             return Ok(());
         }
         let limits = Self::limits(link, context);
-        // The last words may have left just now.
+        // The last frames may have left just now.
         let last_put = wire.puts.iter().rev().find(|m| m.at_ms < at_ms);
         let last_put = last_put.map_or(link.accepted.0, |m| m.at_ms);
         let stuck = limits.send.after(last_put).earliest_ms <= at_ms;
@@ -239,14 +239,14 @@ impl Peer {
         let mute = wire.is_blocked() && limits.linger_idle.after(last_put).earliest_ms <= at_ms;
         let gone = (link.drained_at.is_some() || context.stopping) && wire.taken() < PREFACE.len();
         match unfinished {
-            // Without space, nothing can be sent.
+            // A full socket takes no GOAWAY.
             Err(_) if stuck || unspoken || gone || mute => Ok(()),
             other => other,
         }
     }
 
-    /// Checks that the log agrees with the wire. If not everything could be sent, the last whole response may be logged
-    /// as cut off.
+    /// Compares the log with the wire. If not all could be sent (`cut`), the last complete response may be logged as
+    /// incomplete.
     fn compare_log(&self, log_entries: &[LogEntry], cut: bool) -> Result<(), String> {
         let completed = log_entries.iter().filter(|log| log.completed);
         let mut logged: Vec<(u16, u64)> = completed.map(|n| (n.status, n.bytes_sent)).collect();
@@ -255,7 +255,7 @@ impl Peer {
         logged.sort_unstable();
         seen.sort_unstable();
         if cut {
-            // Two responses may be alike of which one is logged as complete.
+            // One of two equal responses may be logged as complete.
             let mut rest = logged.clone();
             seen.retain(|one| {
                 let at = rest.iter().position(|other| other == one);
@@ -272,5 +272,5 @@ impl Peer {
     }
 }
 
-/// Longer than any timeout here.
+/// Longer than any timeout here, milliseconds.
 const A_DAY_MS: u64 = 86_400_000;

@@ -1,4 +1,4 @@
-//! Frames received by a client: each must be one that the server may send now.
+//! Frames received by a client. Each must be one that the server may send now.
 
 use engines::h2::NO_ERROR;
 use sim::{Link, Wire};
@@ -9,7 +9,7 @@ use super::{
     Peer, RST_STREAM, SETTINGS, WINDOW_UPDATE,
 };
 
-/// A frame of the server, with its begin and end.
+/// A frame of the server, with its start and end.
 struct Frame<'a> {
     kind: u8,
     flags: u8,
@@ -20,7 +20,7 @@ struct Frame<'a> {
 }
 
 impl Peer {
-    /// Reads the frames that came since the last call.
+    /// Parses the bytes received since the last call.
     pub(super) fn receive(
         &mut self,
         wire: &Wire,
@@ -93,7 +93,7 @@ impl Peer {
         let len = frame.payload.len() as i64;
         self.window -= len;
         if self.overflows && self.window <= 0 {
-            // All of the window was used before the update came that was to be too large: it was not.
+            // The window was used up before the excessive update arrived, so the update was valid.
             self.window += MAX_WINDOW;
             (self.overflows, self.sin) = (false, None);
         }

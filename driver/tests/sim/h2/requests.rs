@@ -25,9 +25,9 @@ pub(crate) enum Expected {
     Moved(&'static str),
     /// A status without a body.
     Bare(u16),
-    /// 400 with its page, then a reset: the message is broken.
+    /// 400 with its page, then a reset: the message is malformed.
     Malformed,
-    /// The text, or 400: the body is not as long as announced.
+    /// The text, or 400: the body does not have the announced length.
     WrongLength,
     /// A reset without a response.
     Drop,
@@ -37,13 +37,13 @@ pub(crate) enum Expected {
 #[derive(Clone, Debug)]
 pub(crate) struct Request {
     pub(crate) fields: Vec<(String, String)>,
-    /// Bytes of its body; `None` if the head ends the stream.
+    /// Length of its body; `None` if the head ends the stream.
     pub(crate) body: Option<usize>,
     pub(crate) expected: Expected,
     pub(crate) is_head: bool,
-    /// How long the server waits before it answers, milliseconds.
+    /// Delay of the response, milliseconds.
     pub(crate) wait_ms: u64,
-    /// No stream after this one is served.
+    /// No later stream is served.
     pub(crate) last: bool,
 }
 
@@ -67,7 +67,7 @@ fn request(path: &str, expected: Expected) -> Request {
 }
 
 impl Request {
-    /// A request of any kind.
+    /// Returns a random request.
     pub(crate) fn any(random: &mut Random) -> Self {
         let mut request = match random.below(24) {
             0..9 => file(random),
@@ -131,7 +131,7 @@ impl Request {
 }
 
 fn file(random: &mut Random) -> Request {
-    // The large ones are rare: they take most of the time of a run.
+    // Large files are rare, since they take most of a run's time.
     let most = if random.chance(150) { FILES.len() } else { 5 };
     let n = random.within(0..most);
     let (name, size) = FILES[n];
@@ -198,7 +198,7 @@ fn waiting(random: &mut Random) -> Request {
     request.post(*random.pick(&[1, 300, 70_000]), random)
 }
 
-/// A message that RFC 9113 calls malformed.
+/// Returns a malformed request (RFC 9113 section 8.1.1).
 fn malformed(random: &mut Random) -> Request {
     let mut request = request("/text", Expected::Malformed);
     match random.below(8) {
@@ -212,7 +212,7 @@ fn malformed(random: &mut Random) -> Request {
         _ => request.push("transfer-encoding", "chunked"),
     }
     if request.fields[1].0 == ":path" {
-        // Another order of pseudo-fields is none; one after a field is.
+        // Pseudo-fields may have any order, but not after a field.
         request
             .fields
             .insert(2, ("accept".to_owned(), "*/*".to_owned()));

@@ -1,4 +1,4 @@
-//! Checks a response against the expectation of its request.
+//! Checks that a response matches its request.
 
 use sim::{Link, Wire};
 
@@ -8,8 +8,8 @@ use super::requests::Expected;
 use super::{Peer, Stream};
 
 impl Peer {
-    /// Compares a whole response with the expected ones of the configurations in force between the request and its
-    /// response. Its last frame begins and ends here.
+    /// Compares a complete response with the expected ones. `last` has the start and end of its last frame. All
+    /// configurations between the request and the response may apply.
     pub(super) fn check_response(
         &self,
         id: u32,
@@ -43,7 +43,7 @@ impl Peer {
         }
     }
 
-    /// Checks the received parts of bodies, even if the rest never comes.
+    /// Checks the received parts of bodies. The rest may never come.
     pub(super) fn check_parts(&self, site: &Site) -> Result<(), String> {
         for (id, stream) in &self.streams {
             let whole = match &stream.request.expected {
@@ -65,7 +65,7 @@ impl Stream {
         field.map(|(_, value)| value.as_str())
     }
 
-    /// How long the answer is held back; a broken body is answered at once.
+    /// Returns the delay of the response. A body of wrong length is answered at once.
     fn wait_ms(&self) -> u64 {
         match self.request.expected {
             Expected::WrongLength => 0,

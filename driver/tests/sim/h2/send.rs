@@ -11,7 +11,7 @@ use super::{
 };
 
 impl Peer {
-    /// Says one thing, or nothing.
+    /// Does at most one random action.
     pub(super) fn send_something(&mut self, random: &mut Random) {
         match random.below(100) {
             0..22 => self.open(random),
@@ -62,7 +62,7 @@ impl Peer {
 
     fn open(&mut self, random: &mut Random) {
         let open = self.streams.values().filter(|s| s.is_open()).count();
-        // More than may be are tried now and then.
+        // Sometimes more streams are tried than are allowed.
         let most = MAX_STREAMS + usize::from(random.chance(50)) * 3;
         if self.left == 0 || open >= most || (self.goaway.is_some() && random.chance(900)) {
             return;
@@ -100,7 +100,7 @@ impl Peer {
         self.streams.insert(id, stream);
     }
 
-    /// A header block in one frame or several, with optional padding and priority.
+    /// Sends a header block in one or several frames, perhaps with padding and a priority.
     fn headers(&mut self, id: u32, flags: u8, fields: &[(String, String)], random: &mut Random) {
         let mut block = Vec::new();
         self.encoder.begin(&mut block);
@@ -141,7 +141,7 @@ impl Peer {
         }
     }
 
-    /// A piece of a body, with the end if it is the last.
+    /// Sends a piece of a body, with the end after the last piece.
     fn upload(&mut self, id: u32, random: &mut Random) {
         let Some(stream) = self.streams.get_mut(&id) else {
             return;
@@ -178,7 +178,7 @@ impl Peer {
         }
     }
 
-    /// Ends all bodies, as far as windows let it.
+    /// Ends all bodies, as far as windows allow.
     pub(super) fn upload_all(&mut self, random: &mut Random) {
         let ids: Vec<u32> = self.streams.keys().copied().collect();
         for id in ids {
@@ -206,14 +206,14 @@ impl Peer {
             None => &mut self.window,
         };
         let granted = i64::from(bytes);
-        // Settings on their way may add to it.
+        // Settings on their way may enlarge the window.
         if *window + granted < MAX_WINDOW / 2 {
             *window += granted;
             self.frame(WINDOW_UPDATE, 0, id, &bytes.to_be_bytes());
         }
     }
 
-    /// Opens all windows wide.
+    /// Opens all small windows.
     pub(super) fn open_windows(&mut self) {
         let open = |(id, stream): (&u32, &Stream)| {
             (!stream.is_settled() && stream.window < WIDE).then_some(*id)
@@ -285,14 +285,14 @@ impl Peer {
         self.frame(PRIORITY_UPDATE, 0, 0, &payload);
     }
 
-    /// Answers SETTINGS or PING.
+    /// Acknowledges SETTINGS or PING.
     pub(super) fn acknowledge(&mut self, kind: u8, payload: &[u8]) {
         if self.sin.is_none() {
             self.frame(kind, ACK, 0, payload);
         }
     }
 
-    /// More window than there can be.
+    /// Grants a window above the limit.
     fn break_stream(&mut self, random: &mut Random) {
         let Some(id) = self.any_stream(random, |stream| stream.window > 0) else {
             return;
@@ -304,7 +304,7 @@ impl Peer {
         }
     }
 
-    /// Frames that end a connection.
+    /// Sends a frame that ends the connection.
     fn break_connection(&mut self, random: &mut Random) {
         let (kind, stream, payload, code) = match random.below(11) {
             0 => (DATA, 0, &b"x"[..], PROTOCOL_ERROR),
@@ -334,7 +334,7 @@ impl Peer {
     }
 }
 
-/// Frames of a body that leave in one go.
+/// Maximum number of body frames sent at once.
 const UPLOADS_AT_ONCE: usize = 20;
-/// A window that stops nothing here.
+/// A window that limits nothing here.
 const WIDE: i64 = 1 << 20;
