@@ -1,4 +1,4 @@
-//! Beacons: no beginning of an input is a beacon if the whole is one, and a beacon holds its limits.
+//! Beacons: no proper prefix of a beacon is a beacon, and a beacon keeps its limits.
 #![no_main]
 
 use engines::beacon::{AGE_MAX_MS, AHEAD_MAX_US, BEACON_MAX_BYTES, SHIFT_MAX, parse};
@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
             .all(|us| u64::from(us) <= latest)
     );
     assert!(beacon.shift.is_none_or(|shift| shift <= SHIFT_MAX));
-    // The script writes each field in one form, so a cut or lengthened text is never a beacon.
+    // The script writes each field in only one form. So a shortened or lengthened text is never a beacon.
     for end in 0..input.len() {
         assert!(parse(&input[..end]).is_err());
     }

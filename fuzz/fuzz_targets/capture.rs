@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Keys for the random that connections of the seeds have; no record is of them.
+/// Keys for the client random of the seeds' connections. They decrypt no record.
 static KEYS: LazyLock<KeyLog> = LazyLock::new(|| {
     let random = "07".repeat(32);
     let labels = [

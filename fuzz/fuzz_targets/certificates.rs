@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Reads a text as everything that it may be.
+/// Parses a text as each kind of object.
 fn read(text: &[u8]) {
     let chain = Chain::from_pem(text);
     let authorities = Authorities::from_pem(text);
@@ -42,7 +42,7 @@ fn read(text: &[u8]) {
     let _ = Key::from_pem(text, &[]);
 }
 
-/// Shows a certificate in all forms, if it is one.
+/// Prints a certificate in all forms, if it is valid.
 fn show(der: &[u8]) {
     let Some(certificate) = Certificate::parse(der) else {
         return;
@@ -62,7 +62,7 @@ fn show(der: &[u8]) {
     );
     assert_eq!(certificate.fingerprint().len(), 40);
     for time in [certificate.valid_from(), certificate.valid_until()] {
-        // OpenSSL's words for a day that its month does not have.
+        // OpenSSL's text for a day that the month does not have.
         assert!(time.ends_with("GMT") || time == "Bad time value", "{time}");
     }
     let _ = certificate.days_left(1_795_272_703);
@@ -71,7 +71,7 @@ fn show(der: &[u8]) {
     assert!(again.certificates().eq([der]));
 }
 
-/// DER as PEM of a label.
+/// Encodes DER as PEM with a label.
 fn text(label: &str, der: &[u8]) -> Vec<u8> {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = format!("-----BEGIN {label}-----").into_bytes();

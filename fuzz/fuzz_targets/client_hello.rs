@@ -28,7 +28,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(connect(bytes, cut), connect(bytes, bytes.len().max(1)));
 });
 
-/// Result of parsing in pieces, the bytes left for the handshake, and the number of bytes read.
+/// Returns the result of parsing in pieces, the bytes left for the handshake, and the number of bytes read.
 fn in_pieces(bytes: &[u8], cut: usize) -> (Parsed, Vec<u8>, usize) {
     let mut reader = Reader::default();
     let mut at = 0;
@@ -44,7 +44,7 @@ fn in_pieces(bytes: &[u8], cut: usize) -> (Parsed, Vec<u8>, usize) {
     (Parsed::More, reader.unread(b""), at)
 }
 
-/// Result of a connection that has no configuration yet.
+/// Returns the result of a connection without a configuration.
 fn connect(bytes: &[u8], cut: usize) -> (Option<String>, Option<Vec<u8>>, Vec<u8>) {
     let mut conn = Conn::new();
     let mut fault = None;

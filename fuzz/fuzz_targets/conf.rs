@@ -33,13 +33,13 @@ fuzz_target!(|data: &[u8]| {
     toy.shown(result);
 });
 
-/// Files that include each other twice are read up to the limit of includes, which unit tests cover and which takes
-/// most of a second.
+/// Files that include each other twice are read up to the limit of includes. This takes most of a second and is covered
+/// by unit tests.
 fn includes(data: &[u8]) -> usize {
     data.windows(7).filter(|word| word == b"include").count()
 }
 
-/// Nothing follows an error, and lines go forward.
+/// Checks that nothing follows an error, and that line numbers do not decrease.
 fn check_shape(items: &[Item]) {
     for (index, item) in items.iter().enumerate() {
         match item {

@@ -20,7 +20,7 @@ fuzz_target!(|input: &[u8]| {
     match kind % 4 {
         0 => to_worker(rest, usize::from(fds) % 8),
         1 => from_worker(rest),
-        // As they come over the socket.
+        // Received from a socket.
         2 => drop(ToWorker::receive(raw(rest))),
         _ => drop(FromWorker::parse(rest)),
     }
@@ -38,7 +38,7 @@ fn to_worker(payload: &[u8], fds: usize) {
     assert_eq!(again.encode().expect("as before").0, written);
 }
 
-/// A message with this text, if it is valid: its encoding is read again, and written again as the same bytes.
+/// Parses a message with this text. A valid one is encoded to the same bytes.
 fn from_worker(text: &[u8]) {
     let wire = [&fdpass::header(text.len(), 0)[..], text].concat();
     let Ok(Some((message, used))) = FromWorker::parse(&wire) else {
@@ -55,7 +55,7 @@ fn from_worker(text: &[u8]) {
     }
 }
 
-/// A socket with these bytes written at its other end.
+/// Returns a socket that has received these bytes.
 fn raw(bytes: &[u8]) -> OwnedFd {
     let (mut ours, theirs) = UnixStream::pair().expect("there are descriptors");
     ours.write_all(bytes).expect("they fit into the socket");

@@ -32,7 +32,7 @@ fuzz_target!(|input: &[u8]| {
     world.run(bytes);
 });
 
-/// A stream has equal messages in one piece and in pieces.
+/// Checks that a stream in pieces has the same messages.
 fn frames(bytes: &[u8]) {
     let events = |step: usize| {
         let mut frames = Frames::default();
@@ -52,7 +52,7 @@ struct World {
     resolver: Resolver,
     now_ms: u64,
     id: u16,
-    /// Queries that were sent.
+    /// Sent queries.
     sent: Vec<(Route, Vec<u8>)>,
     /// Questions without an event so far.
     open: BTreeSet<Key>,
@@ -70,7 +70,7 @@ impl World {
             rest = self.step(*step, more);
             self.fetch();
         }
-        // In the end every question with a timeout has its event.
+        // At the end every question with a timeout has its event.
         self.now_ms += 1_000_000;
         self.resolver.expire(self.now_ms);
         self.fetch();
@@ -139,7 +139,7 @@ impl World {
         self.asked.insert(key, timeout_ms);
     }
 
-    /// A server answers one of the last queries: flags, number of answers, and the bytes after the question.
+    /// Answers one of the last queries. The input has flags, the number of answers, and the bytes after the question.
     fn reply<'a>(&mut self, step: u8, rest: &'a [u8]) -> &'a [u8] {
         let back = usize::from(step >> 3 & 7) + 1;
         let Some((route, query)) = self.sent.len().checked_sub(back).map(|n| &self.sent[n]) else {
@@ -177,7 +177,7 @@ impl World {
     }
 }
 
-/// Splits off the number of bytes in the first byte.
+/// Splits off a number of bytes; the first byte is the number.
 fn cut(bytes: &[u8]) -> (&[u8], &[u8]) {
     match bytes {
         [length, rest @ ..] => rest.split_at(usize::from(*length).min(rest.len())),
@@ -203,5 +203,5 @@ const NAMES: [&[u8]; 8] = [
     b"A.TEST.",
     b"c",
 ];
-/// Steps of one input.
+/// Maximum number of steps per input.
 const STEPS_MAX: usize = 100;

@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
     } else if kind & 1 == 0 {
         let pieces: Vec<&[u8]> = rest.chunks(cut).collect();
         assert_eq!(inflated(&pieces), inflated(&[rest]));
-        // A body that is sound comes back as it was.
+        // A valid body is decompressed to itself.
         let packed = gzipped(rest);
         let pieces: Vec<&[u8]> = packed.chunks(cut).collect();
         assert_eq!(inflated(&pieces).as_deref(), Ok(rest));
@@ -60,7 +60,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Result of unpacking pieces in gzip.
+/// Decompresses pieces of a gzip body.
 fn inflated(pieces: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     let mut inflate = Inflate::new(STEP_BYTES);
     let mut made = Vec::new();
@@ -78,7 +78,7 @@ fn inflated(pieces: &[&[u8]]) -> Result<Vec<u8>, &'static str> {
     inflate.end().map(|()| made)
 }
 
-/// The text of pieces, with the commands in it.
+/// Returns the text of pieces, with the commands in it.
 fn found(pieces: &[&[u8]]) -> Vec<u8> {
     let mut parser = ssi::Parser::new(VALUE_BYTES);
     let mut made = Vec::new();
@@ -99,7 +99,7 @@ fn found(pieces: &[&[u8]]) -> Vec<u8> {
     made
 }
 
-/// Result of replacing strings in pieces.
+/// Replaces strings in pieces.
 fn replaced(strings: &[(Vec<u8>, Vec<u8>)], once: bool, pieces: &[&[u8]]) -> Vec<u8> {
     let pairs = strings.iter().cloned();
     let mut replace = Replace::new(pairs.map(|(s, r)| Pair::new(s, r)).collect(), once);
@@ -118,7 +118,7 @@ fn replaced(strings: &[(Vec<u8>, Vec<u8>)], once: bool, pieces: &[&[u8]]) -> Vec
     made
 }
 
-/// Reference implementation of replacing, written for correctness alone.
+/// A simple reference implementation of replacing.
 fn plainly(strings: &[(Vec<u8>, Vec<u8>)], once: bool, text: &[u8]) -> Vec<u8> {
     let mut live = vec![true; strings.len()];
     let (mut made, mut at) = (Vec::new(), 0);
@@ -151,7 +151,7 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-/// The longest value of an SSI command here.
+/// Maximum length of a value of an SSI command.
 const VALUE_BYTES: usize = 16;
-/// Least size of `gunzip_buffers`, in bytes.
+/// Minimum size of `gunzip_buffers`, bytes.
 const STEP_BYTES: u64 = 512;

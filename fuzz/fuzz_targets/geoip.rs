@@ -70,7 +70,7 @@ fn check_data(section: &[u8], offset: usize) {
     }
 }
 
-/// Text and bytes are no longer than their container; returns their beginning.
+/// Checks that a value is no longer than its container. Returns its length.
 fn check_value(value: Option<Value<'_>>, whole: &[u8]) -> Option<usize> {
     match value? {
         Value::Text(bytes) | Value::Bytes(bytes) => {

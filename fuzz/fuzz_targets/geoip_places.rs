@@ -45,7 +45,7 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(v6.country, first(addresses[2]));
 });
 
-/// Reads files; an error names one of them.
+/// Reads databases. An error names one of the files.
 fn read(files: &[&[u8]]) -> Option<Places> {
     let named = files.iter().enumerate();
     let result = Places::read(named.map(|(n, bytes)| (format!("/{n}"), bytes.to_vec())));

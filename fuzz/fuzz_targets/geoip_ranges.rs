@@ -31,7 +31,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A line.
+/// A line of the list.
 struct Range {
     v4: bool,
     first: u128,
@@ -40,7 +40,7 @@ struct Range {
 }
 
 impl Range {
-    /// The address with a number, of this range's family.
+    /// Returns an address of this range's family.
     fn address(&self, number: u128) -> IpAddr {
         if self.v4 {
             Ipv4Addr::from_bits(number as u32).into()
@@ -50,14 +50,14 @@ impl Range {
     }
 }
 
-/// The lines of a list that was read without an error.
+/// Parses the lines of a valid list.
 fn ranges(text: &[u8]) -> Vec<Range> {
     let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with(b"#"));
     lines.map(range).collect()
 }
 
-/// A line as a range.
+/// Parses a line.
 fn range(line: &[u8]) -> Range {
     let words: Vec<&[u8]> = line.split(|byte| *byte == b',').collect();
     let [first, last, code] = words[..] else {
@@ -79,7 +79,7 @@ fn range(line: &[u8]) -> Range {
     }
 }
 
-/// Compares a lookup with a search of all ranges.
+/// Compares a lookup with a linear search.
 fn check(list: &Ranges, ranges: &[Range], ip: IpAddr) {
     let (v4, number) = match ip.to_canonical() {
         IpAddr::V4(ip) => (true, u128::from(ip.to_bits())),
@@ -92,5 +92,5 @@ fn check(list: &Ranges, ranges: &[Range], ip: IpAddr) {
     assert_eq!(list.code(ip), code, "{ip}");
 }
 
-/// Ranges that are checked: each costs a search of all.
+/// Maximum number of checked ranges. Each costs a search of all.
 const RANGES_CHECKED: usize = 32;

@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     let step = usize::from(step % 61) + 1;
     let cut = peer(bodies).run(&turns, |bytes| bytes.chunks(step).collect());
     assert_eq!(whole, cut, "cut into pieces of {step}");
-    // Read into buffers, full ones or others.
+    // Receive in buffers, which are filled completely or not.
     let capacity = [step, 2 * step + 1][usize::from(at & 1)];
     let mut buffered = peer(bodies);
     buffered.buffer_bytes = Some(capacity);
@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
         vec![front, back]
     });
     assert_eq!(whole, halves, "cut at {at} of 256");
-    // The delivery of bodies changes nothing else.
+    // The delivery of bodies changes only the events of bodies.
     let mut other = peer(others).run(&turns, |bytes| vec![bytes]);
     for story in [&mut whole, &mut other] {
         story.events.retain(|event| !is_of_body(event));
@@ -48,10 +48,10 @@ fuzz_target!(|input: &[u8]| {
     assert_eq!(whole, other, "told and counted");
 });
 
-/// Bytes of the server, and the request they come after.
+/// Bytes of the server, and the request before them.
 struct Turn {
     choice: u8,
-    /// Names and values in turn.
+    /// Names and values alternate.
     fields: Vec<Vec<u8>>,
     bytes: Vec<u8>,
 }
@@ -66,7 +66,7 @@ impl Turn {
             fields = all.map(<[u8]>::to_vec).collect();
             bytes = bytes.get(end + 1..).unwrap_or_default();
         }
-        // Enough for more interim responses than are taken; no more than that, since it costs time.
+        // Enough repetitions to exceed the limit of interim responses, but only for short inputs, since they cost time.
         let times = if choice & 0x80 == 0 || bytes.len() > 48 {
             1
         } else {
@@ -95,9 +95,9 @@ struct Peer {
     buffer_bytes: Option<usize>,
     resets: bool,
     whole_end: bool,
-    /// How data is divided depends on how it comes, so it is joined.
+    /// The division of data depends on the cuts of the input, so data is joined.
     events: Vec<ClientEvent>,
-    /// All sent bytes, and the begin of the last request.
+    /// All sent bytes, and the start of the last request.
     sent: Vec<u8>,
     begun_at: usize,
     /// The exchange in progress, and its state.
@@ -203,7 +203,7 @@ impl Peer {
         }
     }
 
-    /// The head equals the requested one, byte for byte.
+    /// Checks that the head equals the requested one, byte for byte.
     fn check_head(&mut self, fields: &[(&[u8], &[u8])], http10: bool) {
         let minor = if http10 { b'0' } else { b'1' };
         let (method, path) = (fields[0].1, fields[1].1);
@@ -217,7 +217,7 @@ impl Peer {
         assert!(self.sent[self.begun_at..].starts_with(&wanted));
     }
 
-    /// The server role finds at most one request in the bytes of one request, and no fault of framing.
+    /// Checks the output with the server role: at most one request, and no framing error.
     fn check_sent(&mut self) {
         let sent = &self.sent[self.begun_at..];
         self.begun_at = self.sent.len();
@@ -262,7 +262,7 @@ impl Peer {
         assert!(over || !server.has_buffered(), "two requests were sent");
     }
 
-    /// The turn has ended: the request may, too, or is given up.
+    /// Ends the turn. The request may end, too, or is cancelled.
     fn end_turn(&mut self, choice: u8) {
         match choice >> 3 & 7 {
             0 => {
@@ -306,7 +306,7 @@ impl Peer {
         }
     }
 
-    /// Events come in their order, and about the exchange in progress.
+    /// Checks the order of events, and that they belong to the exchange in progress.
     fn check_event(&mut self, event: &ClientEvent) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         assert!(self.stream == 0 || self.client.has_answer() || is_end(event));

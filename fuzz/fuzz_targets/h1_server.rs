@@ -86,8 +86,8 @@ impl Peer {
         self.pump();
         let mut sent = sent(&mut self.conn);
         if self.early {
-            // Events of a body may come after its request was finished, and a
-            // fault in it may be known before the response or not.
+            // Events of a body may follow the end of its request. A fault in it may be found before or after the
+            // response.
             self.data.clear();
             self.ends.clear();
             let text = String::from_utf8_lossy(&sent);
@@ -129,7 +129,7 @@ impl Peer {
             }
             self.conn.check_invariants();
         }
-        // Whoever has taken all events must be able to read on, however little is held.
+        // If all events are taken, the engine must accept input, however few bytes it may hold.
         let receiving = matches!(self.conn.phase(), Phase::Idle | Phase::Head | Phase::Body);
         assert!(
             !receiving || self.conn.input_ended() || self.conn.wants_input(),

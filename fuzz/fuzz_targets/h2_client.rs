@@ -24,17 +24,17 @@ fuzz_target!(|input: &[u8]| {
         rest.to_vec()
     };
     for sent in sent_by_all::<ClientTarget>(limits, mode, &bytes, step, at) {
-        // It was allowed longer ones.
+        // The client may send larger frames than the server allows.
         read_back(server(), &sent, |error| *error == ProtocolError::FrameSize);
     }
 });
 
-/// One frame may be sent more often than any limit allows.
+/// Repetitions of a frame; one type is repeated above every limit.
 fn times(kind: u8) -> u32 {
     if kind / 18 == 13 { MAX_INTERIM + 1 } else { 1 }
 }
 
-/// A server without a limit of abuse.
+/// Makes a server without a limit of abuse.
 fn server() -> Conn {
     Conn::new(Rc::new(Settings {
         abuse_budget: u32::MAX,

@@ -22,7 +22,7 @@ fuzz_target!(|input: &[u8]| {
     }
     let archive = write(&visits);
     let again = read(archive.as_bytes()).expect("what is written can be read");
-    // Pages without entries may be in any number, and are kept.
+    // Pages without entries are kept, in any number.
     assert_eq!(again.len(), pages.len());
     for (first, second) in pages.iter().zip(&again) {
         assert_eq!(first.visit, second.visit);

@@ -33,7 +33,7 @@ fuzz_target!(|input: &[u8]| {
             pair.check(&fields, modes);
         }
         if modes & 0x80 != 0 {
-            // The peer of the encoders changes its mind about its table.
+            // The peer of the encoders changes the size of its table.
             allowed_bytes = (allowed_bytes * 7 + fields.len() * 100) % 5000;
             for pair in &mut again {
                 pair.encoder.set_allowed_bytes(allowed_bytes.min(4096));
@@ -42,7 +42,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Fields of a block; `None` if it is broken, which breaks the connection.
+/// Returns the fields of a block; `None` if it is invalid, which ends the connection.
 fn decode(decoder: &mut Decoder, block: &[u8]) -> Option<Fields> {
     let mut fields = Fields::new();
     let mut bytes = 0;

@@ -30,7 +30,7 @@ fuzz_target!(|input: &[u8]| {
     let Some(whole) = formats() else { return };
     let whole = read(&[log], whole);
     let pieces: Vec<&[u8]> = log.split_inclusive(|byte| *byte == 1).collect();
-    // A detected format may differ if the first piece has other lines.
+    // A detected format may differ, since the first piece may have other lines.
     if !format.is_empty() {
         let cut = read(&pieces, formats().flatten());
         let (Ok(whole), Ok(cut)) = (&whole, &cut) else {

@@ -67,7 +67,7 @@ impl KeepaliveClient for Memcached {
         Ok(stream)
     }
 
-    /// Up to three, of the keys that follow; those that are none are refused.
+    /// Pipelines up to three requests for the next keys. Invalid keys are refused.
     fn pipeline(&mut self, choice: u8) -> u32 {
         let mut count = 0;
         for more in 1..=choice >> 3 & 3 {
@@ -88,7 +88,7 @@ impl KeepaliveClient for Memcached {
         assert!(sent.is_empty() || sent == self.lines);
     }
 
-    /// With one bit of the mode every byte 0xfe is a line end, which is more than most inputs have.
+    /// In one mode every byte 0xfe is a line end, since most inputs have few line ends.
     fn server_bytes(mode: u8, bytes: &[u8]) -> Vec<u8> {
         let ends = mode & 2 != 0;
         let of = |byte: &u8| match byte {

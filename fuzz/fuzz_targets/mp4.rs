@@ -40,7 +40,7 @@ fuzz_target!(|input: &[u8]| {
         first_read: u64::from(flags >> 4) * 8,
         moov: if flags & 8 == 0 { 1 << 20 } else { 200 },
     };
-    // A file in a few bytes may be as large as files are.
+    // The declared size may be large, although the input is short.
     let more = if more > 1 << 31 {
         more << 24
     } else {
@@ -71,13 +71,13 @@ fuzz_target!(|input: &[u8]| {
     again(&head, data, begin, limits);
 });
 
-/// Times that files have, or any.
+/// Returns a usual time or a very large one.
 fn time([a, b, c]: [u8; 3], large: bool) -> u64 {
     let short = u64::from(u32::from_be_bytes([0, a, b, c]));
     if large { short << 40 } else { short & 0xffff }
 }
 
-/// A file that begins with some bytes; the rest is zeros.
+/// A file with these first bytes, followed by zeros.
 struct Sparse<'a> {
     begin: &'a [u8],
     size: u64,
@@ -102,7 +102,7 @@ impl Ranges for Sparse<'_> {
     }
 }
 
-/// Nested boxes must end at the end of their parent; the last one is the head of the data.
+/// Checks that nested boxes end with their parent, and that the last one is the head of the data.
 fn check(head: &[u8], data_bytes: u64) {
     let size = head.len() as u64 + data_bytes;
     let mut at = 0;
@@ -129,7 +129,7 @@ fn nested(body: &[u8]) {
     }
 }
 
-/// Cuts the output once more, at its begin.
+/// Cuts the output again, at its start.
 fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     let len = (data.end - data.start).min(1 << 16) as usize;
     let known = usize::try_from(data.start)
@@ -148,7 +148,7 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
         length_ms: 1,
         ..Ask::default()
     };
-    // Its content is the file's: it may be refused, but not for its boxes.
+    // The content comes from the file, so it may be refused, but not because of its boxes.
     let made = cut(&mut part, size, limits, &ask);
     let sound = !matches!(
         made,
@@ -161,5 +161,5 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
     assert!(sound, "{made:?}");
 }
 
-/// Bytes that are read of a file at most: those of as many heads as it may have, and its metadata.
+/// Maximum number of bytes read of a file: the maximum number of box heads, and its metadata.
 const READ_MAX: u64 = 1024 * 4096 + (1 << 20) + 1024;

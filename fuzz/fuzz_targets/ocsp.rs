@@ -29,7 +29,7 @@ fn check_response(world: &World, how: u8, response: &[u8]) {
 
 struct World {
     question: Question,
-    /// With the issuer, and without.
+    /// With and without the issuer's certificate.
     chains: [Chain; 2],
     authorities: Authorities,
 }
@@ -47,5 +47,5 @@ static WORLD: LazyLock<World> = LazyLock::new(|| {
 });
 
 const END: &str = "-----END CERTIFICATE-----\n";
-/// When the seeds' answers hold, seconds since 1970.
+/// A time at which the seeds' responses are valid, seconds since 1970.
 const NOW_S: i64 = 1_795_272_703;

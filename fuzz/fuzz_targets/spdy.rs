@@ -29,7 +29,7 @@ fuzz_target!(|input: &[u8]| {
     };
     let sent = sent_by_all::<Spdy>(|| Conn::new(Rc::clone(&settings)), mode, &bytes, step);
     read_back(&sent);
-    // The same bytes, as if a server had sent them.
+    // The same bytes, as a server's output.
     let mut client = client(limits % 10);
     let _ = client.request([(&b":path"[..], &b"/"[..])], false);
     for piece in bytes.chunks(usize::from(step % 61) + 1) {
@@ -65,7 +65,7 @@ const REQUESTS: &[Block] = &[Block {
     ],
 }];
 
-/// The client role parses the output of the server role.
+/// Checks that the client role parses the server's output.
 fn read_back(sent: &[u8]) {
     let mut client = client(0);
     for _ in 0..8 {
@@ -73,7 +73,7 @@ fn read_back(sent: &[u8]) {
     }
     client.receive(sent);
     while let Some(event) = client.event() {
-        // The requests may have had other numbers than this client's.
+        // The requests may have other stream numbers than this client's.
         let understood =
             !matches!(event, ClientEvent::Failed(why) if why != ProtocolError::BadStreamNumber);
         assert!(understood, "a frame that nobody understands: {event:?}");
@@ -105,7 +105,7 @@ impl StreamServer for Spdy {
     fn fill(head: &mut ResponseHead, requests: u8) {
         head.push(b"Server", b"firstbyte");
         head.push(b"Set-Cookie", b"a=1");
-        // Some heads are as those before.
+        // Some heads are the same as the previous one.
         head.push(b"X-Number", &[b'0' + requests / 2 % 10]);
         head.push(b"Set-Cookie", b"b=2");
     }

@@ -27,7 +27,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// A stream that is pushed, a response, and trailers.
+/// A pushed stream, a response, and trailers.
 const BLOCKS: &[Block] = &[
     Block {
         kind: 1,
@@ -62,7 +62,7 @@ fn settings(limits: u8) -> Settings {
     }
 }
 
-/// A server without a limit of abuse.
+/// Makes a server without a limit of abuse.
 fn server() -> Conn {
     Conn::new(Rc::new(Settings {
         abuse_budget: u32::MAX,
@@ -85,6 +85,6 @@ impl StreamClient for ClientTarget {
         client.send(stream, b"", true);
     }
 
-    /// A SPDY client has no such announcement.
+    /// SPDY clients have no such frame.
     fn end(_client: &mut Client) {}
 }

@@ -35,7 +35,7 @@ fuzz_target!(|input: &[u8]| {
         .iter()
         .any(|byte| matches!(byte, b'"' | b'\\' | b'-' | b'\''))
     {
-        // One that is refused opens nothing that the rest could end.
+        // A refused expression opens no block that the rest could end.
         let decided = *body == *b"yes" || *body == *b"no";
         assert!(decided || body.starts_with(b"bad"), "{body:?}");
     }
@@ -45,7 +45,7 @@ thread_local! {
     static SITE: RefCell<Option<Site>> = const { RefCell::new(None) };
 }
 
-/// The body of a page.
+/// Returns the body of a page.
 fn serve(page: &[u8]) -> Vec<u8> {
     let site = SITE.take().unwrap_or_else(|| {
         Site::server(

@@ -67,7 +67,7 @@ fn check_host(input: &[u8]) {
             .any(|byte| byte.is_ascii_uppercase() || *byte <= b' ' || b"/@\\#?".contains(byte))
     );
     let mut again = Vec::new();
-    // A dot before the stripped one cannot be left: two in a row are refused.
+    // No dot is left before the stripped one, since two dots in a row are refused.
     assert_eq!(parse_host(&name, &mut again), Ok(None));
     assert_eq!(again, name);
 }

@@ -49,7 +49,7 @@ fuzz_target!(|input: &[u8]| {
     }
 });
 
-/// Entry of a user in a file, read in pieces.
+/// Returns the entry of a user in a file, read in pieces.
 fn search_file(file: &[u8], user: &[u8], cut: usize) -> Entry {
     let mut search = Search::new(user);
     for piece in file.chunks(cut) {
@@ -83,9 +83,9 @@ fn check_password(stored: &[u8], given: &[u8]) {
     assert_eq!(crypt(hash, given).as_deref().map(str::as_bytes), Some(hash));
 }
 
-/// The estimated cost above which nothing is hashed here, microseconds: bcrypt with its least cost takes less.
+/// Estimated cost above which nothing is hashed here, microseconds. bcrypt with its minimum cost takes less.
 const COST_US_MAX: u64 = 1000;
-/// The cost above which an eighth is hashed.
+/// Cost above which one eighth of the hashes is checked, microseconds.
 const QUICK_US: u64 = 50;
-/// The longest password that is hashed.
+/// Maximum length of a hashed password.
 const HASHED_MAX: usize = 511;

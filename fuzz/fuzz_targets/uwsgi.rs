@@ -18,7 +18,7 @@ impl Format for Uwsgi {
         choice: u8,
         options: RequestOptions,
     ) -> Result<u32, SendError> {
-        // A text without a name is sent raw, so a reader cannot distinguish it from variables.
+        // A text without a name is sent raw, so a reader cannot distinguish it from parameters.
         if params.fields.iter().any(|param| param.name.is_empty()) {
             return Err(SendError::BadParameter);
         }

@@ -10,7 +10,7 @@ use engines::http::{BodyLength, Chunk, Fields, OutputQueue};
 
 use crate::joined::{join, receive};
 
-/// How a request is written.
+/// Encoding of the request.
 pub trait Format {
     fn request(
         client: &mut Client,
@@ -19,7 +19,7 @@ pub trait Format {
         options: RequestOptions,
     ) -> Result<u32, SendError>;
 
-    /// Parses the output strictly: the parameters, and the bytes after them.
+    /// Parses the output strictly. Returns the parameters, and the bytes after them.
     fn read(sent: &[u8], choice: u8) -> (Vec<(Vec<u8>, Vec<u8>)>, Vec<u8>);
 }
 
@@ -52,7 +52,7 @@ pub fn run<F: Format>(input: &[u8]) {
     assert_eq!(whole, halves, "cut at {at} of 256");
 }
 
-/// The parameters of an input, after those that every request has.
+/// Returns the parameters of an input, after those of every request.
 fn params(text: &[u8], choice: u8) -> Fields {
     let mut params = Fields::default();
     params.push(b"CONTENT_LENGTH", b"7");
@@ -87,7 +87,7 @@ enum Progress {
 }
 
 impl Peer {
-    /// A connection that has sent its request; `None` if that cannot be sent.
+    /// Makes a connection that has sent its request; `None` if the request cannot be sent.
     fn new<F: Format>(params: &Fields, choice: u8, limit: u8) -> Option<Self> {
         let body = match choice >> 1 & 3 {
             0 | 1 => BodyLength::None,
@@ -167,7 +167,7 @@ impl Peer {
         }
     }
 
-    /// Events come in their order.
+    /// Checks the order of events.
     fn check_event(&mut self, event: &Event) {
         match event {
             Event::Head { head, .. } => {

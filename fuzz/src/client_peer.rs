@@ -32,8 +32,8 @@ pub trait StreamClient {
     fn end(client: &mut Client<Self::Protocol>);
 }
 
-/// Checks that events do not depend on how the bytes are cut; returns the client's output, all at once and with
-/// requests in between.
+/// Checks that events do not depend on the cuts of the input. Returns the client's output for input in one go, and for
+/// input between requests.
 pub fn sent_by_all<S: StreamClient>(
     limits: u8,
     mode: u8,
@@ -86,7 +86,7 @@ struct Peer<S: StreamClient> {
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
-    /// Exchanges in progress.
+    /// Exchanges that have not ended.
     open: BTreeMap<u32, Exchange>,
     over: bool,
     turns: u8,
@@ -100,8 +100,8 @@ struct Exchange {
 }
 
 impl<S: StreamClient> Peer<S> {
-    /// A client with five requests: without a body, by HEAD, and with bodies that are sent in part, wait for windows,
-    /// or have trailers.
+    /// Makes a client with five requests: without a body, by HEAD, and with bodies. Bodies are sent in part, wait for
+    /// windows, or have trailers.
     fn new(limits: u8, mode: u8) -> Self {
         let bodies = [Bodies::Delivered, Bodies::Counted][usize::from(limits & 1)];
         let mut peer = Self {
@@ -123,7 +123,7 @@ impl<S: StreamClient> Peer<S> {
             let Some(stream) = peer.send_request(method, false) else {
                 continue;
             };
-            // More than the window of the connection, in one mode.
+            // In one mode, more than the connection's window.
             let len = if mode & 0x1c == 0x1c { 40_000 } else { len };
             peer.client.send(stream, &vec![b'x'; len], method == b"PUT");
             if method == b"PATCH" {
@@ -156,7 +156,7 @@ impl<S: StreamClient> Peer<S> {
         S::send_trailers(&mut self.client, stream, &trailers);
     }
 
-    /// Everything is received before anything is read.
+    /// Receives all input before it takes events.
     fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
         for piece in pieces {
             self.client.receive(piece);
@@ -167,7 +167,7 @@ impl<S: StreamClient> Peer<S> {
         self.story()
     }
 
-    /// Goes on with requests while bytes still come.
+    /// Sends further requests between pieces of input.
     fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) -> Story {
         for piece in pieces {
             self.client.receive(piece);
@@ -228,7 +228,7 @@ impl<S: StreamClient> Peer<S> {
         }
     }
 
-    /// Checks that events come in order, about exchanges in progress.
+    /// Checks the order of events, and that their exchanges have not ended.
     fn check_event(&mut self, event: &Event<<S::Protocol as Protocol>::ProtocolError>) {
         assert!(!self.over, "{event:?} after the end");
         match event {
@@ -274,7 +274,7 @@ impl<S: StreamClient> Peer<S> {
     }
 }
 
-/// Operations of every client; `$settings` chooses its limits by a byte.
+/// Defines the operations common to all clients; `$settings` chooses limits by a byte.
 #[macro_export]
 macro_rules! asks {
     ($settings:path) => {

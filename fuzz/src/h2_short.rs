@@ -1,9 +1,9 @@
-//! HTTP/2 frames in short, as the fuzz targets `h2` and `h2_client` have them: type, flags, stream and length in a byte each, and
-//! the payload, so that lengths need not be guessed; and the limits that both roles have.
+//! Short form of HTTP/2 frames for the fuzz targets `h2` and `h2_client`: one byte each for type, flags, stream and
+//! length, then the payload. So the fuzzer need not guess lengths. Also the limits of both roles.
 
 use engines::h2::Settings;
 
-/// The limits that a byte chooses.
+/// Returns the limits chosen by a byte.
 pub fn settings(limits: u8) -> Settings {
     Settings {
         preread_bytes: if limits & 2 == 0 { 65_536 } else { 20 },
@@ -18,7 +18,7 @@ pub fn settings(limits: u8) -> Settings {
     }
 }
 
-/// Frames in short form as full ones, each repeated by `times` of its type byte.
+/// Converts frames from short form. `times` returns the number of repetitions for a type byte.
 pub fn in_full(mut short: &[u8], times: impl Fn(u8) -> u32) -> Vec<u8> {
     let mut out = Vec::new();
     while let Some((&[kind, flags, stream, len], rest)) = short.split_first_chunk::<4>() {

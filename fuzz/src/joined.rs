@@ -1,8 +1,8 @@
-//! Events of clients, with data in pieces of any size joined.
+//! Events of clients; adjacent pieces of data are joined.
 
 use engines::client::{Connection, Event, Protocol};
 
-/// Adds an event to a story. How data is divided depends on how it comes, so it is joined.
+/// Adds an event. The division of data depends on the cuts of the input, so data is joined.
 pub fn join<E>(events: &mut Vec<Event<E>>, event: Event<E>) {
     match (events.last_mut(), event) {
         (Some(Event::Data { bytes: all, .. }), Event::Data { mut bytes, .. }) => {
@@ -12,7 +12,7 @@ pub fn join<E>(events: &mut Vec<Event<E>>, event: Event<E>) {
     }
 }
 
-/// Passes bytes on, out of a buffer of this capacity if there is one.
+/// Passes bytes to the client, in a buffer of this capacity if one is set.
 pub fn receive<P: Protocol>(client: &mut Connection<P>, piece: &[u8], buffer_bytes: Option<usize>) {
     let Some(capacity) = buffer_bytes else {
         return client.receive(piece);

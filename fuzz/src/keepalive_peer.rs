@@ -18,7 +18,7 @@ pub trait KeepaliveClient {
 
     fn connection(&mut self) -> &mut Connection<Self::Protocol>;
 
-    /// A connection, and its limits.
+    /// Makes a connection with limits chosen by a byte.
     fn new(limits: u8) -> Self;
 
     fn request(&mut self, choice: u8) -> Result<u32, SendError>;
@@ -28,19 +28,19 @@ pub trait KeepaliveClient {
         0
     }
 
-    /// The turn has ended: the request may, too.
+    /// Ends the turn, and perhaps the request.
     fn end_turn(&mut self, choice: u8);
 
-    /// Checks all that was sent since the last time.
+    /// Checks the output since the last call.
     fn check_sent(&mut self, sent: &[u8]);
 
     /// Bytes of the server in a turn.
     fn server_bytes(mode: u8, bytes: &[u8]) -> Vec<u8>;
 
-    /// Whether a response with this head, to the last request, has a body.
+    /// Whether a response with this head to the last request has a body.
     fn has_body(&self, head: &ResponseHead) -> bool;
 
-    /// Most bytes of notes in one exchange.
+    /// Maximum number of bytes of notes in one exchange.
     const NOTE_BYTES: usize;
 
     fn receive_eof(&mut self);
@@ -77,7 +77,7 @@ pub fn run<S: KeepaliveClient>(input: &[u8]) {
 
 #[derive(Debug, PartialEq)]
 struct Story<E> {
-    /// How data is divided depends on how it comes, so it is joined.
+    /// The division of data depends on the cuts of the input, so data is joined.
     events: Vec<Event<E>>,
     sent: Vec<u8>,
     reusable: bool,
@@ -91,9 +91,9 @@ struct Peer<S: KeepaliveClient> {
     resets: bool,
     events: Vec<Event<ErrorOf<S>>>,
     sent: Vec<u8>,
-    /// The last request that was sent.
+    /// The last sent request.
     asked: u32,
-    /// The exchange in progress, and its state.
+    /// The exchange in progress; `progress` is its state.
     stream: u32,
     progress: Progress,
     body_bytes: u64,
@@ -208,7 +208,8 @@ impl<S: KeepaliveClient> Peer<S> {
         );
     }
 
-    /// Events come in their order, about the exchange in progress, and a body that ends as complete is complete.
+    /// Checks the order of events, and that they belong to the exchange in progress. A body that ends as complete must
+    /// be complete.
     fn check_event(&mut self, event: &Event<ErrorOf<S>>) {
         assert_ne!(self.progress, Progress::Over, "{event:?} after the end");
         let (stream, from, to) = match event {

@@ -1,4 +1,4 @@
-//! Code of several fuzz targets.
+//! Code shared by fuzz targets.
 
 pub mod cgi_peer;
 pub mod client_peer;

@@ -5,11 +5,11 @@ use engines::http::{BodyLength, Chunk, OutputQueue, RequestHead, ResponseHead};
 use engines::mux::server::{Conn, Protocol};
 use engines::mux::{Event, SendAction, SendOptions};
 
-/// Operations in which the protocols differ.
+/// Operations that differ between the protocols.
 pub trait StreamServer {
     type Protocol: Protocol;
 
-    /// The code of RST_STREAM for a stream that is not begun.
+    /// Code of RST_STREAM for a stream that was not begun.
     const REFUSED_STREAM: u32;
 
     fn drain(conn: &mut Conn<Self::Protocol>);
@@ -29,11 +29,11 @@ pub trait StreamServer {
     /// Sends an interim response.
     fn send_interim(_: &mut Conn<Self::Protocol>, _stream: u32) {}
 
-    /// Adds the fields of a response to its head; `requests` have come so far.
+    /// Adds the fields of a response to its head; `requests` is the number so far.
     fn fill(head: &mut ResponseHead, requests: u8);
 }
 
-/// Checks that events and output do not depend on how the bytes are cut; returns the output.
+/// Checks that events and output do not depend on the cuts of the input. Returns the output.
 pub fn sent_by_all<S: StreamServer>(
     connect: impl Fn() -> Conn<S::Protocol>,
     mode: u8,
@@ -43,7 +43,7 @@ pub fn sent_by_all<S: StreamServer>(
     let peer = || Peer::<S>::new(connect(), mode);
     let whole = peer().run([bytes].into_iter(), false);
     let step = usize::from(step % 61) + 1;
-    // With all that was remembered forgotten between the pieces.
+    // All state that can be rebuilt is dropped between the pieces.
     let cut = peer().run(bytes.chunks(step), true);
     assert_eq!(whole, cut, "cut into pieces of {step}");
     let at = bytes.len() * usize::from(mode >> 1) / 128;
@@ -65,7 +65,7 @@ struct Peer<S: StreamServer> {
     mode: u8,
     events: Vec<String>,
     sent: Vec<u8>,
-    /// Requests so far; their number determines the kind of each response.
+    /// Number of requests so far. It determines each response.
     requests: u8,
     turns: u8,
     now_ms: u64,
@@ -84,7 +84,7 @@ impl<S: StreamServer> Peer<S> {
         }
     }
 
-    /// Receives everything before the first response; the connection may rest meanwhile.
+    /// Receives all input before it responds. With `rests` the connection drops spare state meanwhile.
     fn run<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>, rests: bool) -> Story {
         for piece in pieces {
             self.conn.receive(piece);
@@ -104,7 +104,7 @@ impl<S: StreamServer> Peer<S> {
         }
     }
 
-    /// Answers while bytes still come, and ends the connection in the middle.
+    /// Responds between pieces of input, and ends the connection in the middle.
     fn run_early<'a>(mut self, pieces: impl Iterator<Item = &'a [u8]>) {
         self.conn.tick(self.now_ms);
         for piece in pieces {
@@ -186,7 +186,7 @@ impl<S: StreamServer> Peer<S> {
         queue.drain_bytes(&mut self.sent);
     }
 
-    /// About 300 bytes for each body, varied by the number of sent bytes.
+    /// Sends about 300 bytes for each body.
     fn feed(&mut self, stream: u32) {
         if self.conn.sent_bytes(stream) < 300 {
             let piece = vec![b'x'; 1 + usize::from(self.mode) + stream as usize % 7];
@@ -201,7 +201,7 @@ impl<S: StreamServer> Peer<S> {
     }
 }
 
-/// Operations of every server.
+/// Defines the operations common to all servers.
 #[macro_export]
 macro_rules! steps {
     () => {

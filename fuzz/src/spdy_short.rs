@@ -1,16 +1,16 @@
-//! SPDY frames in short, as the fuzz targets `spdy` and `spdy_client` have them: kind, flags, stream and length in a byte
-//! each, and the payload; so that neither lengths need be guessed nor header blocks compressed.
+//! Short form of SPDY frames for the fuzz targets `spdy` and `spdy_client`: one byte each for kind, flags, stream and
+//! length, then the payload. So the fuzzer need neither guess lengths nor compress header blocks.
 
-/// Frame types with a header block.
+/// A kind of frame with a header block.
 pub struct Block {
     pub kind: u8,
-    /// Bytes between the number of the stream and the block.
+    /// Bytes between the stream number and the block.
     pub between: fn(u8) -> Vec<u8>,
-    /// The pairs that each block has, unless it has others of those names.
+    /// Default pairs of each block. A pair of the input with the same name replaces one.
     pub pairs: &'static [(&'static [u8], &'static [u8])],
 }
 
-/// Frames in short form as full ones.
+/// Converts frames from short form.
 pub fn in_full(mut short: &[u8], blocks: &[Block]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut begun = false;
@@ -47,7 +47,7 @@ pub fn in_full(mut short: &[u8], blocks: &[Block]) -> Vec<u8> {
     out
 }
 
-/// Pairs in short (lengths in a byte each), after those that every block has, as a stored block.
+/// Encodes pairs as a stored block: the default pairs, then pairs in short form (one byte per length).
 fn stored(pairs: &[(&'static [u8], &'static [u8])], short: &[u8], first: bool) -> Vec<u8> {
     let mut pairs: Vec<(&[u8], &[u8])> = pairs.to_vec();
     let mut rest = short;
