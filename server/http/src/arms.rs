@@ -1,10 +1,10 @@
 //! Hosts of arms: the protocols that their handshakes offer, and requests that must not share their connections.
 //!
-//! A browser may send requests for several hosts on one connection if their names have one address and one certificate
-//! (RFC 9113 section 9.1.1). That would mix the arms of an experiment. So a request for the host of an arm is refused with 421
-//! on a connection of another host, and so is a request for another host on a connection of an arm. The client repeats it on a
-//! connection of its own (RFC 9110 section 15.5.20). Absent: connections without TLS or without a server name, on which a proxy
-//! may send requests for all hosts.
+//! A browser may send requests for several hosts on one connection if their names have one address and one
+//! certificate (RFC 9113 section 9.1.1). That would mix the arms of an experiment. So a request is refused with 421
+//! if it is for the host of an arm on a connection of another host, or for another host on a connection of an arm.
+//! The client repeats it on a connection of its own (RFC 9110 section 15.5.20). Absent: connections without TLS or
+//! without a server name, on which a proxy may send requests for all hosts.
 
 use engines::http::{Protocol, Version};
 use server_base::errlog::Level;

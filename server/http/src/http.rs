@@ -86,9 +86,9 @@ impl Http {
         let _ = self.logs.set(opened);
     }
 
-    /// Makes the error logs of this configuration, under which requests may still run, follow the levels of the one
-    /// that replaces it: those of locations that have not changed place, if they go to the same targets. Locations
-    /// that share settings go by the first of them.
+    /// Makes the error logs of this configuration follow the levels of the newer one, since requests may still run
+    /// under it. Only locations with an unchanged place and the same log targets follow. Locations that share
+    /// settings follow the first of them.
     pub fn follow_logs(&self, newer: &Self) {
         self.default_log.follow(&newer.default_log);
         let mut followed: HashSet<*const CoreLoc> = HashSet::new();

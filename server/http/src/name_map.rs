@@ -1,7 +1,7 @@
-//! A map from names to indexes that is filled once and then only looked up: of a million names as of ten.
+//! A map from names to indexes that is filled once and then only looked up, with ten names or a million.
 //!
-//! All names lie in one buffer behind each other, each with its index behind it, so that a name costs its bytes and no
-//! allocation of its own, and a look-up reads one slot of the table and one record. Absent: removing.
+//! All names are in one buffer, each followed by its index. A name costs its bytes and no allocation of its own; a
+//! lookup reads one slot of the table and one record. Absent: removal.
 
 use crate::hash_table::HashTable;
 use crate::string_pool::Records;

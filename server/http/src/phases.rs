@@ -112,8 +112,8 @@ fn log_not_offered(x: &Exchange) {
     );
 }
 
-/// Continues an exchange that waits, if its wait may have ended: its time has come, its request body is there, or it is one
-/// that wakes end, of which there may be too many.
+/// Continues an exchange if its wait may have ended: its time has come, its request body is there, or it was woken.
+/// Wakes may be spurious.
 pub fn resume(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let State::Waiting(wait) = x.progress.state else {
         return;

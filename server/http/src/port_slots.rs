@@ -1,9 +1,9 @@
 //! Ports keep their index while configurations change.
 //!
-//! A connection knows its port by the index in [`Http::ports`]. Were the index another one after a reload, every
-//! connection would have to be updated in the moment of the change. So a port of a new configuration gets the slot of
-//! the earlier port with the same address, and the slot of a port that is no longer listened on stays empty for at
-//! least one configuration, so that its last connections do not find another port there.
+//! A connection knows its port by the index in [`Http::ports`]. If a reload changed indices, every connection would
+//! have to be updated at that moment. So a port of a new configuration gets the slot of the earlier port with the
+//! same address. The slot of a closed port stays empty for at least one configuration, so that its last connections
+//! do not find another port.
 
 use std::collections::HashMap;
 

@@ -356,8 +356,8 @@ fn render(x: &mut Exchange, cx: &mut Ctx<'_>, http: &Http) {
     x.reply.source = None;
 }
 
-/// A `Location` as browsers read it: they leave control bytes out and take `\` for a slash, by which a path could become
-/// the name of another host.
+/// Escapes a `Location`: browsers drop control bytes and take `\` for a slash, so a path could become the name of another
+/// host.
 pub fn escape_location(location: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     escape(location, Escape::Location, &mut out);

@@ -10,8 +10,8 @@
 pub struct ResourceTiming {
     /// Scripts of all hosts see times, unless the configuration has the field.
     pub shows_times: bool,
-    /// The length of a body is announced, or an error: an element can fail before the script sees its event, and browsers hide
-    /// the status of files from other hosts.
+    /// The length of a body, or an error, is announced in a field. An element can fail before the script sees its
+    /// event, and browsers hide the status of files from other hosts.
     pub announces_lengths: bool,
 }
 

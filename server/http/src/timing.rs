@@ -76,8 +76,8 @@ pub enum Sampling {
 
 /// The kernel's times of a response's first byte.
 ///
-/// It is not part of [`Timings`], and no exchange is begun with it: the module that samples sets it, and resets it
-/// when the exchange has been logged, so that it costs the others nothing.
+/// It is not part of [`Timings`], and exchanges do not reset it: the module that samples sets it, and resets it
+/// after the log. So it costs other exchanges nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sampled {
     /// The progress.

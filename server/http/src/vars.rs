@@ -1,8 +1,8 @@
 //! Variables: names to values, as nginx has them.
 //!
-//! While the configuration is read each name gets a [`VarId`]; when it has been read each id gets its definition:
-//! a function of a module, a prefix (`$arg_x`, `$http_x`) with its suffix, or a slot of the exchange (`set`, named
-//! captures, `map` and its kin). Values are computed when used; slots keep theirs.
+//! While the configuration is read each name gets a [`VarId`]. At the end each id gets its definition: a function
+//! of a module, a prefix (`$arg_x`, `$http_x`) with its suffix, or a slot of the exchange (`set`, named captures,
+//! `map` and its kin). Values are computed when used; slots keep theirs.
 //!
 //! Source: nginx documentation, "Embedded Variables".
 

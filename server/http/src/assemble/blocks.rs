@@ -328,6 +328,6 @@ impl ConfigBuilder {
     }
 }
 
-/// Numbers of servers, listens and locations that this process has read last: room for as many is made at once, since
-/// lists of ten thousand that grow are copied again and again.
+/// Numbers of servers, listens and locations in the last configuration of this process. The lists are allocated
+/// with that capacity, since a list that grows to ten thousand entries is copied again and again.
 static LAST_NUMBERS: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];

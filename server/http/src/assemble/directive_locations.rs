@@ -1,9 +1,10 @@
-//! Locations of all directives of a configuration: kept only by [`load_with_locations`](super::load_with_locations),
-//! for tools that show which line a setting in effect comes from.
+//! Locations of all directives of a configuration: kept only by
+//! [`load_with_locations`](super::load_with_locations), for tools that show which line a setting in effect comes
+//! from.
 //!
-//! Values are not kept a second time: a setting is shown in the words of its directive, and the level it comes from is
-//! found by nginx's rule of inheritance, with the exceptions that modules declare ([`Inherit`]). The merged settings
-//! alone decide the handling of a request; this only names their origin.
+//! Values are not stored again: a setting is shown in the words of its directive. Its level is found by nginx's
+//! rule of inheritance, with the exceptions that modules declare ([`Inherit`]). The merged settings alone decide
+//! the handling of a request; this only names their origin.
 
 use std::collections::{HashMap, HashSet};
 

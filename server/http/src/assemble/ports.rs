@@ -1,7 +1,7 @@
 //! `listen`: from directives to sockets and the servers behind each.
 //!
-//! A wildcard address and specific addresses of the same port share the wildcard's socket (unless they ask for one of
-//! their own with `bind` or a socket option); the local address then selects the server.
+//! A wildcard address and specific addresses of the same port share the wildcard's socket; the local address then
+//! selects the server. An address with `bind` or a socket option has a socket of its own.
 //!
 //! Source: nginx documentation, directive `listen`.
 

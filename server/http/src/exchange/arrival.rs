@@ -25,8 +25,8 @@ impl Exchange {
         }
     }
 
-    /// Notifies the exchange that its client reads nothing now and that `unsent_bytes` of the response wait for it, so
-    /// that a server is not read faster than the client.
+    /// Notifies the exchange of the `unsent_bytes` of its response while its client reads nothing. So a server is
+    /// not read faster than the client.
     pub fn stalled(&mut self, unsent_bytes: u64, cx: &mut Ctx<'_>) {
         self.body.unsent_bytes = unsent_bytes;
         self.arrived(cx);

@@ -1,7 +1,7 @@
-//! Responses that leave ahead of the response proper: interim heads, and promises of pushed responses.
+//! Responses that are sent before the response proper: interim heads, and promises of pushed responses.
 //!
-//! Handlers put it here, the driver takes it when it can leave: interim heads whenever the exchange waits or has a response,
-//! the promises with the response.
+//! Handlers put them here, and the driver takes them when they can be sent: interim heads whenever the exchange
+//! waits or has a response, the promises with the response.
 //!
 //! Source: RFC 8297; RFC 9110 section 15.2; RFC 9113 section 8.4.
 

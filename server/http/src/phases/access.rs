@@ -1,8 +1,8 @@
 //! The access phase: the joint decision of its handlers, and the delay of refusals.
 //!
-//! `auth_delay` counts from the beginning of the turn in which the request was refused, or from an earlier time that a
-//! handler set, and so includes the time that comparing a password took: a client that measures the answer learns
-//! nothing of it. The driver looks at its clock again before it waits for the timer that is set here.
+//! `auth_delay` counts from the beginning of the turn that refused the request, or from an earlier time that a
+//! handler set. So it includes the time of the password check, and the time of the response reveals nothing about
+//! it. The driver reads its clock again before it waits for the timer that is set here.
 //!
 //! Source: nginx documentation, directives `satisfy` and `auth_delay`.
 

@@ -206,8 +206,8 @@ fn take_body(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     Flow::Next(Step::Choose)
 }
 
-/// Whether the request is another without the client's body: it is to be sent, and the request is still the client's own, not
-/// the `GET` of an error page.
+/// Whether the client's body is part of the request: it is to be sent, and the request is the client's own, not the
+/// `GET` of an error page.
 fn needs_body(run: &Run, x: &Exchange, http: &Http) -> bool {
     x.target.method == x.head.method
         && run.conf(x, http).request.body != RequestBody::Dropped

@@ -126,8 +126,8 @@ fn is_of_connection(id: FieldId, name: &[u8]) -> bool {
     }
 }
 
-/// Whether a field of early hints or trailers may be passed on: neither is about the connection nor frames a body, which is
-/// the head's (RFC 9110 section 6.5.1).
+/// Whether a field of early hints or trailers may be passed on. Fields about the connection and the framing of the
+/// body may not (RFC 9110 section 6.5.1).
 pub(super) fn passes_beside_head(conf: &UpstreamConf, id: FieldId, name: &[u8]) -> bool {
     let of_head = matches!(
         id,

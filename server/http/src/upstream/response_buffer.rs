@@ -321,8 +321,8 @@ impl Drop for Source {
     }
 }
 
-/// Time from the first pause of reading until a file is made, milliseconds: most responses to fast clients are over by then, and
-/// a server notices no such pause.
+/// Time from the first pause of reading until a file is made, milliseconds. Most responses to fast clients are over
+/// by then, and a server notices no such pause.
 pub(super) const HOLD_MS: u64 = 20;
 /// Minimum number of bytes to wait for if a rate limits the server, or a tenth of a second's.
 const RATE_STEP: u64 = 4 << 10;

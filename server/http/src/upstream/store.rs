@@ -1,7 +1,7 @@
 //! Responses that are kept as files: `proxy_store`.
 //!
-//! A response is written to a temporary file as it comes, however much of it the client reads, and gets its name when
-//! it is complete. A failure is logged; the client notices nothing.
+//! A response is written to a temporary file while it is received, even if the client reads slowly, and gets its
+//! name when it is complete. A failure is logged; the client notices nothing.
 //!
 //! Source: nginx documentation, `proxy_store`, `proxy_store_access`.
 

@@ -1,7 +1,8 @@
 //! Whether another server is tried when an attempt has failed.
 //!
-//! The rules are nginx's, and one more: a request that is known to have reached no server, since it had closed the idle
-//! connection that it was sent over, is sent again over a new one, whatever its method is (RFC 9110, section 9.2.2).
+//! The rules are nginx's, and one more. A server may close an idle connection just as a request is sent. If it has
+//! certainly processed nothing, the request is sent again over a new connection, with any method (RFC 9110, section
+//! 9.2.2).
 //!
 //! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
 

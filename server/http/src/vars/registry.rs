@@ -167,8 +167,8 @@ impl VarRegistry {
         self.ids.contains_key(name.as_bytes())
     }
 
-    /// Returns used variables with a prefix, without those that the configuration defines: the rest of each name, in lower
-    /// case, and the error for an unknown variable. A variable that a module uses has no error.
+    /// Returns used variables with a prefix, except those defined by the configuration: the rest of each name, in
+    /// lower case, and the error for an unknown variable. A variable that a module uses has no error.
     pub fn used_with_prefix(
         &self,
         prefix: &str,
