@@ -10,7 +10,7 @@ use conf::{ConfError, Directive, Item, Pos, Word};
 use crate::tree::{Id, Tree};
 use crate::{Warn, comments};
 
-/// The code as the table of rules has it, if it has it.
+/// Looks up a code in the table of rules.
 pub(crate) type CodeLookup = fn(&str) -> Option<&'static str>;
 
 /// The silenced codes, by directive and file.
@@ -37,7 +37,7 @@ enum AllowErrorKind {
 }
 
 impl Allows {
-    /// Nothing is silent.
+    /// Creates a set that silences nothing.
     pub(crate) fn new(known: CodeLookup) -> Self {
         Self {
             known,
@@ -48,7 +48,7 @@ impl Allows {
         }
     }
 
-    /// Takes in the comments of a file; once for each file.
+    /// Adds the comments of a file; call it once for each file.
     pub(crate) fn add_file(&mut self, file: u32, text: &[u8], items: &[Item]) {
         let marked = text.windows(MARK.len()).any(|w| w == MARK.as_bytes());
         if !marked || !self.seen.insert(file) {
@@ -185,7 +185,7 @@ fn faults(tree: &Tree, warn: &mut Warn<'_>, kind: AllowErrorKind) {
     }
 }
 
-/// The beginning of a comment that is meant for firstbyte.
+/// The beginning of a comment for firstbyte.
 const MARK: &str = "firstbyte:";
 
 #[cfg(test)]

@@ -63,8 +63,8 @@ impl Report {
         groups.map(|group| group.render(&self.files))
     }
 
-    /// The warnings for a terminal. More than [`SHOWN_EACH_MAX`] that differ in names and places alone are one group; groups are
-    /// in the order of their first warnings.
+    /// The warnings for a terminal. More than [`SHOWN_EACH_MAX`] warnings that differ only in names and places are one group;
+    /// groups are in the order of their first warnings.
     pub fn groups(&self) -> Vec<Group<'_>> {
         let mut alike: HashMap<(&str, String), Vec<usize>> = HashMap::new();
         for (index, finding) in self.findings.iter().enumerate() {
@@ -155,7 +155,7 @@ fn grouped(number: usize) -> String {
     out
 }
 
-/// As many warnings that are alike are shown one by one.
+/// Most similar warnings that are shown separately.
 const SHOWN_EACH_MAX: usize = 10;
 /// Places of a group that are listed, besides the first.
 const PLACES_SHOWN: usize = 5;

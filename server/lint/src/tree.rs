@@ -64,7 +64,7 @@ pub(crate) struct Node {
     pub(crate) data: bool,
 }
 
-/// A configuration as it is written, before anything is made of it.
+/// A configuration as written, before any processing.
 pub(crate) struct Tree {
     nodes: Vec<Node>,
     by_name: HashMap<String, Vec<Id>>,
@@ -226,7 +226,7 @@ impl Tree {
             None => &node.children,
         };
         let children = children.iter().copied();
-        // Bytes are compared, because there are many: whether they are UTF-8 costs more to find out.
+        // Bytes are compared without a UTF-8 check, since there may be many.
         children.filter(move |child| self.nodes[*child].directive.name == *name)
     }
 

@@ -7,7 +7,7 @@ use super::delay::{Report, Rule, Weight};
 use crate::listens::address;
 use crate::tree::Tree;
 
-/// Judges a server; `http2` are the [`http2_addresses`].
+/// Checks a server; `http2` has the [`http2_addresses`].
 pub(super) fn check(
     tree: &Tree,
     server: &Server,

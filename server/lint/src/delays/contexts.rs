@@ -10,7 +10,7 @@ pub(super) struct Server {
     pub(super) id: Id,
     /// The server itself and all locations in it, with their `if`s.
     pub(super) blocks: Vec<Id>,
-    /// Those of the blocks that answer with documents, not with redirects or refusals alone.
+    /// The blocks that answer with documents, not only with redirects or refusals.
     pub(super) content: Vec<Id>,
     /// Its `listen`s for TLS over TCP; empty if all handshakes are refused.
     pub(super) tls_listens: Vec<Id>,
@@ -71,7 +71,7 @@ impl Server {
         Some((id, tree.arg(id, 0)))
     }
 
-    /// The first argument that holds for the server itself, or nginx's default.
+    /// The first argument that applies to the server itself, or nginx's default.
     pub(super) fn value<'t>(&self, tree: &'t Tree, name: &str, default: &'t str) -> &'t str {
         Self::setting(tree, self.id, name).map_or(default, |(_, value)| value)
     }
@@ -121,7 +121,7 @@ fn is_for_authorities(tree: &Tree, location: Id) -> bool {
     path.is_some_and(|path| path.as_str().contains("well-known/acme-challenge"))
 }
 
-/// The directives of a list such as `add_header` that hold in a block: those of the innermost level that has any.
+/// The directives of a list such as `add_header` that apply to a block: those of the innermost level that has any.
 pub(super) fn list(tree: &Tree, block: Id, name: &str) -> Vec<Id> {
     // nginx 1.29.3 and firstbyte can join the lists of all levels, or keep the outer ones away.
     let inherit = format!("{name}_inherit");

@@ -1,4 +1,4 @@
-//! Findings about settings, and how equal ones become one.
+//! Findings about settings; equal findings are joined.
 
 use crate::tree::{Id, Tree};
 
@@ -7,7 +7,7 @@ use crate::tree::{Id, Tree};
 pub struct Delay {
     /// The doctor's code, such as `delayed-ack-stall`.
     pub code: &'static str,
-    /// How bad it is.
+    /// Its severity.
     pub weight: Weight,
     /// One sentence.
     pub title: String,
@@ -19,7 +19,7 @@ pub struct Delay {
     pub round_trips: u8,
 }
 
-/// How bad a setting is.
+/// The severity of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Weight {
     /// Worth knowing.
@@ -73,7 +73,7 @@ impl<'t> Report<'t> {
         }
     }
 
-    /// Adds a place to the finding with this title, or makes one.
+    /// Adds a place to the finding with this title, or adds a new finding.
     pub(super) fn add(&mut self, rule: Rule, title: &str, at: Id) {
         let place = self.tree.place(at);
         let found = &mut self.delays.found;
@@ -119,7 +119,7 @@ fn push(places: &mut Vec<String>, place: String) {
     }
 }
 
-/// The places of a finding that are kept.
+/// Most places stored for a finding.
 pub(super) const PLACES_MAX: usize = 50;
-/// The most files of certificates that are returned.
+/// Most files of certificates that are returned.
 const CERTIFICATES_MAX: usize = 1000;

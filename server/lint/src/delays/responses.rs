@@ -29,7 +29,7 @@ fn is_precompressed(tree: &Tree, block: Id) -> bool {
         })
 }
 
-/// Whether other servers make the responses of a block, which may compress them.
+/// Returns whether a block passes requests to other servers, which may compress responses.
 pub(super) fn is_passed(tree: &Tree, block: Id) -> bool {
     tree.has(block, &PASSES.map(|(pass, _, _)| pass)) || tree.has(block, &["grpc_pass"])
 }
@@ -101,7 +101,7 @@ fn types(tree: &Tree, block: Id, report: &mut Report<'_>) {
 fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     for block in &server.blocks {
         for (pass, buffering, ignore) in PASSES {
-            // A pass is not inherited.
+            // Directives that pass requests are not inherited.
             let Some(passed) = tree.within(*block, pass).next() else {
                 continue;
             };

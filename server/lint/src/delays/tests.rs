@@ -1,4 +1,4 @@
-//! Each rule with configurations that have its fault, and with ones that have it not.
+//! Each rule with configurations that have its fault, and with configurations that do not.
 
 use std::path::Path;
 
@@ -340,7 +340,7 @@ fn redirects_are_followed_to_the_servers_that_they_reach() {
     }
     let same = "return 301 https://$host$request_uri;";
     for (listens, secure) in [
-        // The names of all others are none of a server.
+        // Catch-all names do not name a server.
         ("server_name _;", to("a.test")),
         (
             "server_name a.test;",

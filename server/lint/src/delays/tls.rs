@@ -64,7 +64,7 @@ fn records(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     }
 }
 
-/// Servers without TLS that redirect to ones that do not ask clients to come by https at once.
+/// Reports servers without TLS that redirect to servers without HSTS.
 pub(super) fn judge_redirects(tree: &Tree, servers: &[Server], report: &mut Report<'_>) {
     let sites = Sites::new(tree, servers);
     for server in servers.iter().filter(|server| server.is_plain) {
@@ -99,11 +99,11 @@ fn redirects<'t>(tree: &'t Tree, server: &'t Server) -> impl Iterator<Item = (Id
     })
 }
 
-/// A server with TLS, as a redirect may reach it.
+/// A server with TLS that a redirect may reach.
 struct Site {
     /// It sends Strict-Transport-Security somewhere.
     asks: bool,
-    /// Other servers make responses of it, with fields of their own.
+    /// It passes requests to other servers, which may send HSTS.
     is_passed: bool,
 }
 
@@ -184,7 +184,7 @@ fn has_hsts(tree: &Tree, block: Id) -> bool {
 
 /// The field that makes clients use https at once (RFC 6797).
 const HSTS: &str = "strict-transport-security";
-/// The most that a record holds.
+/// Largest size of a TLS record.
 const RECORD_BYTES: usize = 16 << 10;
 
 const VERSIONS: Rule = Rule {

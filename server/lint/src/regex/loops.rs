@@ -14,12 +14,12 @@ use std::collections::{HashMap, HashSet};
 use super::{Ast, Regex};
 use crate::bytes::ByteSet;
 
-/// A repetition that backtracks without end.
+/// A repetition that backtracks exponentially.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Loop;
 
 impl Loop {
-    /// Looks for one in an expression.
+    /// Returns the first one in an expression.
     pub(crate) fn find(regex: &Regex) -> Option<Self> {
         let mut automaton = Automaton::default();
         let whole = automaton.add(&regex.ast, false)?;
@@ -35,7 +35,7 @@ struct Part {
     last: Vec<(usize, u8)>,
     /// States after which the part may end without a condition.
     last_free: Vec<usize>,
-    /// In how many ways it matches nothing.
+    /// Number of ways to match the empty text.
     empty: u8,
     /// Whether one of them has no condition.
     empty_free: bool,
@@ -161,7 +161,7 @@ impl Automaton {
             if looping {
                 self.link(&copy.last, &copy.first);
             }
-            // An iteration that matches nothing is not made.
+            // PCRE makes no iteration that matches nothing.
             (copy.empty, copy.empty_free) = (0, false);
             let whole = match tail {
                 Some(tail) => self.join(copy, &tail),

@@ -26,11 +26,11 @@ pub(crate) enum Ast {
     Start,
     /// `$`, `\z`, `\Z`
     End,
-    /// `\b`, a look around: nothing, if something holds.
+    /// `\b`, a lookaround: matches the empty text under a condition.
     Assert,
-    /// One after the other.
+    /// A sequence.
     Concat(Vec<Self>),
-    /// One of them.
+    /// Alternatives.
     Alternate(Vec<Self>),
     /// The bounds of the number of repetitions; `None` for no maximum.
     Repeat {
@@ -53,7 +53,7 @@ pub(crate) struct Regex {
 }
 
 impl Regex {
-    /// Reads an expression; `None` when it has something that is not understood, or is wrong.
+    /// Reads an expression; `None` if its syntax is unknown or wrong.
     pub(crate) fn parse(pattern: &[u8], caseless: bool) -> Option<Self> {
         parse::parse(pattern, caseless)
     }

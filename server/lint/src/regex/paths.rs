@@ -6,7 +6,7 @@
 use super::Ast;
 use crate::bytes::ByteSet;
 
-/// An element of a way.
+/// An element of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
     /// One byte, letters in lower case.
@@ -15,15 +15,15 @@ pub(crate) enum Item {
     Set(ByteSet, bool),
     Start,
     End,
-    /// A condition that is not followed up.
+    /// A condition, which is ignored.
     Assert,
 }
 
-/// All ways through an expression.
+/// Computes all paths through an expression.
 pub(crate) struct Paths;
 
 impl Paths {
-    /// The ways; `None` when there are too many.
+    /// Returns the paths; `None` if there are too many.
     pub(crate) fn of(ast: &Ast) -> Option<Vec<Vec<Item>>> {
         paths(ast)
     }

@@ -1,6 +1,6 @@
 //! FB201 and FB202: `alias` and location do not end alike.
 //!
-//! The rest of the URI is appended to the alias unchanged, so both must end with a slash, or neither.
+//! The rest of the URI is appended to the alias unchanged, so both should end with a slash.
 
 use crate::Warn;
 use crate::rules::location::Location;

@@ -1,6 +1,6 @@
 //! The rules, each with its code: the table that `docs/lint.md` explains.
 //!
-//! The hundreds are subjects; a code never changes its meaning, and one that is given up is not used again.
+//! The hundreds are subjects; a code never changes its meaning, and a dropped code is not reused.
 
 mod access;
 mod alias;
@@ -40,7 +40,7 @@ pub struct Rule {
     pub title: &'static str,
     /// The severity of its warnings.
     pub level: Level,
-    /// Looks for it.
+    /// Function that finds the problem.
     pub(crate) check: Check,
 }
 
@@ -67,7 +67,7 @@ const fn rule(level: Level, code: &'static str, title: &'static str, check: Chec
     }
 }
 
-/// The code as the table has it, if there is one.
+/// Returns the code from the table; `None` if it is unknown.
 pub(crate) fn find_code(code: &str) -> Option<&'static str> {
     RULES
         .iter()

@@ -1,6 +1,6 @@
 //! FB106: host names are looked up at a server somewhere in the internet.
 //!
-//! Answers come over UDP and are believed: an attacker that can inject packets chooses the destination of requests.
+//! Answers come over UDP without authentication: an attacker who can inject packets controls the destination of requests.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -1,4 +1,4 @@
-//! FB801 and FB802: protocols and ciphers that protect no more.
+//! FB801 and FB802: protocols and ciphers that are no longer secure.
 //!
 //! Source: RFC 8996 for TLS 1.0 and 1.1, RFC 7568 for SSL 3, RFC 7465 for RC4; OpenSSL's "ciphers" for the language of
 //! lists.
@@ -45,7 +45,7 @@ pub(super) fn protocols(tree: &Tree, warn: &mut Warn<'_>) {
     }
 }
 
-/// Parts of a cipher's name that break it.
+/// Parts of names of insecure ciphers.
 const BROKEN: [&str; 14] = [
     "NULL", "ENULL", "ANULL", "EXP", "EXPORT", "EXPORT40", "EXPORT56", "LOW", "RC4", "RC2", "DES",
     "3DES", "MD5", "ADH",
@@ -65,7 +65,7 @@ pub(super) fn ciphers(tree: &Tree, warn: &mut Warn<'_>) {
                 .any(|word| word.strip_prefix('!') == Some(name))
         };
         let broken = words.iter().find(|word| {
-            // `!` and `-` take ciphers away, a `+` in front only moves them.
+            // `!` and `-` remove ciphers, a leading `+` only moves them.
             if word.starts_with(['!', '-', '+', '@']) {
                 return false;
             }

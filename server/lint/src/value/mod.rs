@@ -19,7 +19,7 @@ use crate::regex::Regex;
 use crate::tree::{Id, Tree};
 use crate::uses::{self, Subject, Use};
 
-/// A piece of a way.
+/// A piece of a composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
     /// Text of the configuration.
@@ -34,7 +34,7 @@ pub(crate) fn ways(tree: &Tree, at: Id, value: &str) -> Vec<Vec<Piece>> {
     Follow { tree, steps }.value(at, value, 0)
 }
 
-/// The first variable, with its `$`, that may bring one of the bytes into a value.
+/// The first variable, with its `$`, that may add one of the bytes to a value.
 pub(crate) fn brings(tree: &Tree, at: Id, value: &str, bytes: &[u8]) -> Option<String> {
     let all = ways(tree, at, value).into_iter().flatten();
     all.filter_map(|piece| match piece {
@@ -212,7 +212,7 @@ impl Follow<'_> {
             // An `if` belongs to the level that contains it.
             for block in std::iter::once(level).chain(tree.within(level, "if")) {
                 let sets = SETS.iter().flat_map(|set| tree.within(block, set));
-                // Of more there would be too many ways.
+                // More would have too many compositions.
                 nearest.extend(sets.filter(sets_it).take(WAYS_MAX));
             }
         }
@@ -259,9 +259,9 @@ pub(crate) const DECODED_URI: Contents = Contents {
 };
 /// Variables are followed this far; a variable that is set from itself ends here.
 const DEPTH_MAX: usize = 6;
-/// Ways of a value at most; the others are left out.
+/// Most compositions of a value; others are left out.
 const WAYS_MAX: usize = 64;
-/// Variables that are followed for one value at most; the others are taken for harmless.
+/// Most variables followed for one value; others count as harmless.
 const STEPS_MAX: usize = 2000;
 /// Directives that set a variable when they run.
 const SETS: [&str; 2] = ["set", "auth_request_set"];
