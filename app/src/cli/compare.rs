@@ -32,11 +32,11 @@ pub(super) struct Options {
 
 /// Runs the verb.
 pub(super) fn run(options: &Options) -> ExitCode {
-    let compared = compared(&options.first, &options.second, options.json);
+    let compared = compare(&options.first, &options.second, options.json);
     output::status("compare", compared.and_then(|text| stdout::write(&text)))
 }
 
-fn compared(first: &Path, second: &Path, json: bool) -> Result<String, String> {
+fn compare(first: &Path, second: &Path, json: bool) -> Result<String, String> {
     let (first, second) = (load(first)?, load(second)?);
     let found = of_reports(&first, &second)?;
     if json {

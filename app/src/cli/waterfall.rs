@@ -52,7 +52,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
         },
         Ok(Task::Compare(before, after)) => {
             let both = read(options, &before).and_then(|first| Ok((first, read(options, &after)?)));
-            done(both.and_then(|(before, after)| compared(options, &before, &after)))
+            done(both.and_then(|(before, after)| write_comparison(options, &before, &after)))
         }
         Ok(Task::Visit(url)) => measure(options, &url, |visited| match visited {
             Ok(visits) => shown(&visits),
@@ -90,7 +90,7 @@ fn show(options: &Options, visits: &Visits) -> Result<(), String> {
 }
 
 /// Prints the comparison of two files, and writes its pictures.
-fn compared(options: &Options, before: &Visits, after: &Visits) -> Result<(), String> {
+fn write_comparison(options: &Options, before: &Visits, after: &Visits) -> Result<(), String> {
     let by = match options.any_host {
         true => Match::Path,
         false => Match::Url,

@@ -57,7 +57,7 @@ impl FileWatcher {
         current: &mut OpenConfig,
         console: &Console,
     ) -> Vec<FileContents> {
-        let mut changes = self.look(current);
+        let mut changes = self.changed_files(current);
         for fault in self.sift(current, &mut changes) {
             report(&fault, console);
         }
@@ -86,7 +86,7 @@ impl FileWatcher {
 
     /// Returns the files of a generation that changed before the last check and not since. If all of them were refused
     /// in this state, returns none.
-    fn look(&mut self, generation: &OpenConfig) -> Changes {
+    fn changed_files(&mut self, generation: &OpenConfig) -> Changes {
         if self.generation != generation.number {
             self.generation = generation.number;
             self.refused.clear();

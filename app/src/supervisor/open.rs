@@ -126,9 +126,9 @@ impl OpenConfig {
     pub(crate) fn bundle(&self, worker: Option<u64>, options: &LoadOptions) -> io::Result<Bundle> {
         let is_prepared = worker.is_some() && self.prepared_by == worker;
         let mut bundle = match is_prepared {
-            true => described(self.number, Step::Commit, options),
+            true => new_bundle(self.number, Step::Commit, options),
             false => {
-                let mut bundle = described(self.number, Step::Serve, options);
+                let mut bundle = new_bundle(self.number, Step::Serve, options);
                 fill(&mut bundle, &self.record)?;
                 bundle
             }
@@ -159,7 +159,7 @@ impl OpenConfig {
         let fingerprint = self.plan.fingerprint();
         let news = record.difference(&self.record);
         let base = news.is_some().then_some(self.number);
-        let mut bundle = described(number, Step::Prepare { fingerprint, base }, options);
+        let mut bundle = new_bundle(number, Step::Prepare { fingerprint, base }, options);
         fill(&mut bundle, news.as_ref().unwrap_or(record))?;
         Ok(bundle)
     }
@@ -179,7 +179,7 @@ impl OpenConfig {
 }
 
 /// A bundle without anything in it.
-fn described(number: u64, step: Step, options: &LoadOptions) -> Bundle {
+fn new_bundle(number: u64, step: Step, options: &LoadOptions) -> Bundle {
     Bundle {
         generation: number,
         step,

@@ -20,7 +20,7 @@ pub(crate) fn write(path: &Path, console: &Console) -> Result<(), Logged> {
         true => Ok(()),
         false => overwrite(path, &text),
     };
-    reported(written, path, console)
+    report(written, path, console)
 }
 
 /// Returns whether a rename may replace the file: it does not exist, or is regular and has no second name.
@@ -87,7 +87,7 @@ pub(crate) fn test(path: &Path, console: &Console) -> Result<(), Logged> {
             .map(drop),
         Err(error) => Err(error),
     };
-    reported(result, path, console)
+    report(result, path, console)
 }
 
 /// Removes the file.
@@ -119,7 +119,7 @@ pub(crate) fn set_aside(
 ) -> Result<PathBuf, Logged> {
     let oldbin = oldbin(path);
     let what = format_args!("{} to {}", Printable::path(path), Printable::path(&oldbin));
-    renamed(fs::rename(path, &oldbin), what, when, console)?;
+    report_rename(fs::rename(path, &oldbin), what, when, console)?;
     Ok(oldbin)
 }
 
@@ -131,11 +131,11 @@ pub(crate) fn put_back(oldbin: &Path, path: &Path, when: fmt::Arguments<'_>, con
         Printable::path(path)
     );
     // Reported; there is nothing else to be done.
-    let _ = renamed(fs::rename(oldbin, path), what, when, console);
+    let _ = report_rename(fs::rename(oldbin, path), what, when, console);
 }
 
 /// `rename() A to B failed before executing ... (2: No such file or directory)`, as nginx words it.
-fn renamed(
+fn report_rename(
     result: io::Result<()>,
     what: fmt::Arguments<'_>,
     when: fmt::Arguments<'_>,
@@ -151,7 +151,7 @@ fn renamed(
     })
 }
 
-fn reported(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
+fn report(result: io::Result<()>, path: &Path, console: &Console) -> Result<(), Logged> {
     result.map_err(|error| {
         console.fatal(format_args!("open() \"{}\"", Printable::path(path)), &error)
     })

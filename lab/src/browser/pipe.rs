@@ -71,7 +71,7 @@ impl Pipe {
                     wait(&mut fds, PAUSE);
                 }
                 Err(Errno::AGAIN) => return Err("the browser does not respond".to_owned()),
-                Err(_) => return Err(self.gone()),
+                Err(_) => return Err(self.exit_reason()),
             }
         }
         Ok(())
@@ -91,7 +91,7 @@ impl Pipe {
         self.read_stderr();
         let mut buffer = [0; READ_BYTES];
         match sys::retry(|| rustix::io::read(&self.responses, &mut buffer)) {
-            Ok(0) => Err(self.gone()),
+            Ok(0) => Err(self.exit_reason()),
             Ok(count) => {
                 self.messages.receive(&buffer[..count])?;
                 self.messages.next()
@@ -119,8 +119,8 @@ impl Pipe {
         }
     }
 
-    /// A sentence for a browser that has ended, with its last words.
-    fn gone(&mut self) -> String {
+    /// Returns a sentence about the exit of the browser, with its last output.
+    fn exit_reason(&mut self) -> String {
         // The output may arrive shortly after the end of the other pipe.
         let limit = Instant::now() + LISTENING;
         while self.errors.is_some() && Instant::now() < limit {

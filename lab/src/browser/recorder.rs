@@ -69,7 +69,7 @@ impl Recorder {
         let id = &event.request_id;
         let last = self.by_id.get(id).copied();
         if let Some((last, redirect)) = last.zip(event.redirect_response) {
-            self.redirected(
+            self.record_redirect(
                 last,
                 redirect,
                 event.redirect_has_extra_info,
@@ -92,7 +92,7 @@ impl Recorder {
         let found = request::initiator(&event.initiator, &self.by_id, &self.by_url);
         // The browser reports the URL that the page contains. If that was redirected, the initiator is the last request
         // of the chain.
-        let found = found.map(|asked| self.led_to(asked));
+        let found = found.map(|asked| self.end_of_redirects(asked));
         if let Some(last) = last {
             self.hops[last].next = Some(place);
         }
@@ -121,8 +121,8 @@ impl Recorder {
         self.extra.entry(id.clone()).or_default().hops.push(place);
     }
 
-    /// The last request that redirects of one led to.
-    fn led_to(&self, mut place: usize) -> usize {
+    /// Returns the last request in a chain of redirects.
+    fn end_of_redirects(&self, mut place: usize) -> usize {
         // Each request follows the one redirected to it, so the loop ends.
         while let Some(next) = self.hops[place].next {
             place = next;
@@ -130,8 +130,14 @@ impl Recorder {
         place
     }
 
-    /// Ends a request that was redirected; `next` is when the page knew.
-    fn redirected(&mut self, place: usize, response: Response, has_extra_info: bool, next: f64) {
+    /// Ends a redirected request; `next` is when the page followed the redirect.
+    fn record_redirect(
+        &mut self,
+        place: usize,
+        response: Response,
+        has_extra_info: bool,
+        next: f64,
+    ) {
         let timing = response.timing.as_ref();
         let head = timing.filter(|timing| timing.receive_headers_end > 0.0);
         let end = head.map(|one| one.request_time + one.receive_headers_end / 1000.0);
@@ -139,10 +145,10 @@ impl Recorder {
         hop.end = Some(end.unwrap_or(next).min(next));
         hop.is_redirect = true;
         hop.has_extra_info = has_extra_info;
-        self.answered(place, response);
+        self.record_response(place, response);
     }
 
-    fn answered(&mut self, place: usize, response: Response) {
+    fn record_response(&mut self, place: usize, response: Response) {
         let hop = &mut self.hops[place];
         let response_fields = fields::of_object(&response.headers);
         self.text_bytes += fields_bytes(&response_fields);
@@ -166,7 +172,7 @@ impl Recorder {
         if hop.kind == Kind::Other {
             hop.kind = request::kind(&event.kind);
         }
-        self.answered(place, event.response);
+        self.record_response(place, event.response);
     }
 
     pub(super) fn request_extra_info(&mut self, event: RequestExtraInfo) {

@@ -152,7 +152,7 @@ impl View<'_, '_, '_> {
                     return Ok(None);
                 }
                 if now - *at >= self.options.after_load {
-                    return Ok(self.restless(what));
+                    return Ok(self.unfinished_note(what));
                 }
             }
             let Some(message) = self.devtools.next(limit.min(now + LOOK))? else {
@@ -189,7 +189,7 @@ impl View<'_, '_, '_> {
     }
 
     /// Returns a note if requests were unfinished when the page was left.
-    fn restless(&self, what: &Seen) -> Option<String> {
+    fn unfinished_note(&self, what: &Seen) -> Option<String> {
         let (open, seconds) = (self.record.open(), self.options.after_load.as_secs_f64());
         let event = match what {
             Seen::Broken => "the document was cut off",
@@ -208,7 +208,7 @@ impl View<'_, '_, '_> {
             return self.take_response(&message);
         }
         match message.method.as_str() {
-            "Target.attachedToTarget" => self.attached(message.params).map(|()| Seen::Other),
+            "Target.attachedToTarget" => self.attach(message.params).map(|()| Seen::Other),
             "Page.javascriptDialogOpening" => {
                 // A dialog would stop the page until somebody answers.
                 let session = message.session_id.as_deref();
@@ -253,7 +253,7 @@ impl View<'_, '_, '_> {
                 // The URL of the redirect that failed, if there was one.
                 let url = self.record.unanswered(&self.options.url);
                 let url = url.unwrap_or(&self.options.url);
-                Err(format!("{url}: {}", explained(why)))
+                Err(format!("{url}: {}", explain_error(why)))
             }
             None => Ok(Seen::Other),
         }
@@ -270,8 +270,8 @@ impl View<'_, '_, '_> {
         Ok(false)
     }
 
-    /// Has a frame or worker in another process tell of its requests, too, and lets it run.
-    fn attached(&mut self, params: Value) -> Result<(), String> {
+    /// Enables the events of a frame or worker in another process, and lets it run.
+    fn attach(&mut self, params: Value) -> Result<(), String> {
         let event: AttachedToTarget = super::record::read(params);
         if event.session_id == self.session {
             return Ok(());
@@ -354,7 +354,7 @@ fn agent(version: &Value, program: &Path) -> Agent {
 }
 
 /// Returns the browser's name of an error, with an explanation if the name has none.
-fn explained(error: &str) -> String {
+fn explain_error(error: &str) -> String {
     let meaning = match error {
         "net::ERR_CONNECTION_REFUSED" => "the connection was refused",
         "net::ERR_NAME_NOT_RESOLVED" => "the name has no address",

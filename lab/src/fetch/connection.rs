@@ -50,7 +50,7 @@ impl Connection {
         };
         let deadline = after(dial.timeout);
         while !new.core.is_open() {
-            if let Some(failure) = new.closed() {
+            if let Some(failure) = new.take_failure() {
                 return Err(failure);
             }
             new.turn(deadline);
@@ -111,8 +111,8 @@ impl Connection {
         self.is_open()
     }
 
-    /// Receives without waiting; returns whether the connection is still open then.
-    pub(super) fn look(&mut self) -> bool {
+    /// Receives without waiting; returns whether the connection is still open.
+    pub(super) fn receive_pending(&mut self) -> bool {
         self.wait(Instant::now());
         self.is_open()
     }
@@ -134,8 +134,8 @@ impl Connection {
         self.core.is_open()
     }
 
-    /// Why it is over, if it is.
-    fn closed(&mut self) -> Option<Failure> {
+    /// Returns the failure that closed it, if any.
+    fn take_failure(&mut self) -> Option<Failure> {
         while let Some(event) = self.core.event() {
             if let Event::Closed(failure) = event {
                 return Some(failure.unwrap_or_else(no_response));

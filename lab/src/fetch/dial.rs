@@ -90,13 +90,13 @@ impl TlsOptions {
     /// TLS cannot be set up.
     pub fn prepare(&self) -> Result<(), String> {
         tls::warm_up();
-        let offered = self.offered(&[]);
+        let offered = self.client_options(&[]);
         let config = self.sessions.config(&self.trust, self.versions, offered);
         config.map(|_| ())
     }
 
-    /// The offers to a server.
-    pub(super) fn offered(&self, protocols: &[Protocol]) -> ClientOptions {
+    /// Returns the TLS options offered to a server.
+    pub(super) fn client_options(&self, protocols: &[Protocol]) -> ClientOptions {
         ClientOptions {
             alpn: protocols.iter().map(|one| one.alpn().to_vec()).collect(),
             certificate_compression: self.certificate_compression,

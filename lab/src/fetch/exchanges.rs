@@ -31,7 +31,7 @@ struct Exchange {
 
 impl Exchange {
     /// Returns the event of a failure, with the received part of the response.
-    fn ended(self, failure: Failure) -> Event {
+    fn fail(self, failure: Failure) -> Event {
         let partial = (self.response.head > 0).then_some(self.response);
         Event::Done(self.token, Err(failure.with(partial)))
     }
@@ -118,7 +118,7 @@ impl Exchanges {
             let why = "the server accepts no more requests on this connection";
             for exchange in self.queue.drain(..) {
                 let failure = Failure::new(FailureCause::Refused, why);
-                self.events.push_back(exchange.ended(failure));
+                self.events.push_back(exchange.fail(failure));
             }
             return;
         }
@@ -134,7 +134,7 @@ impl Exchanges {
                 Err(refusal) => {
                     let message = format!("the request cannot be sent: {}", refusal.message());
                     let failure = Failure::new(FailureCause::Request, message);
-                    self.events.push_back(exchange.ended(failure));
+                    self.events.push_back(exchange.fail(failure));
                 }
             }
         }
@@ -243,7 +243,7 @@ impl Exchanges {
     fn lost(&mut self, stream: u32, cause: FailureCause, why: String) {
         if let Some(exchange) = self.take(stream) {
             let failure = Failure::new(cause, why);
-            self.events.push_back(exchange.ended(failure));
+            self.events.push_back(exchange.fail(failure));
         }
     }
 
@@ -252,7 +252,7 @@ impl Exchanges {
         self.engine = None;
         for exchange in self.live.drain(..).chain(self.queue.drain(..)) {
             let failure = failure(&exchange.response);
-            self.events.push_back(exchange.ended(failure));
+            self.events.push_back(exchange.fail(failure));
         }
     }
 

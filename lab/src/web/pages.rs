@@ -174,7 +174,7 @@ impl Reader {
             let view = Page::Experiments
                 .view(&context)
                 .map_err(|error| error.to_string())?;
-            return Ok(self.listed(form, params, &view));
+            return Ok(self.list_page(form, params, &view));
         };
         let key = (name.clone(), params.is_a_a);
         if !self.analyses.has(&key) {
@@ -185,7 +185,7 @@ impl Reader {
             }
         }
         Ok(match self.analyses.find(&key) {
-            Found::Report { report, age } => self.analysed(form, params, &report, age),
+            Found::Report { report, age } => self.report_page(form, params, &report, age),
             Found::InProgress => match form {
                 Form::Json => data::error(503, IN_PROGRESS),
                 Form::Csv => Response::line(503, IN_PROGRESS),
@@ -205,7 +205,7 @@ impl Reader {
         })
     }
 
-    fn listed(&self, form: Form, params: &Params, view: &View) -> Response {
+    fn list_page(&self, form: Form, params: &Params, view: &View) -> Response {
         match form {
             Form::Json => data::json(
                 Page::Experiments,
@@ -218,7 +218,7 @@ impl Reader {
         }
     }
 
-    fn analysed(&self, form: Form, params: &Params, report: &Report, age: Age) -> Response {
+    fn report_page(&self, form: Form, params: &Params, report: &Report, age: Age) -> Response {
         let primary = report.primary().map(|metric| metric.metric);
         let mut view = experiment(report, params.visit.or(primary));
         match age {

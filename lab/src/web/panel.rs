@@ -71,7 +71,7 @@ fn rows(title: &str, table: &Table) -> Markup {
 }
 
 fn value(cell: &Cell, unit: Format) -> Markup {
-    let text = cell.shown(unit);
+    let text = cell.display(unit);
     let text = bounded(&text, CELL_MOST);
     match cell {
         Cell::Link(_, target) => html! { a href=(target) { (text) } },

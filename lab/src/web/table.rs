@@ -37,7 +37,7 @@ impl Cell {
     }
 
     /// Text for readers.
-    pub(super) fn shown(&self, unit: Format) -> String {
+    pub(super) fn display(&self, unit: Format) -> String {
         match self {
             Self::Text(text) | Self::Link(text, _) => visible(text).into_owned(),
             Self::Count(count) if unit == Format::Bytes => bytes(*count),

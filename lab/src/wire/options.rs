@@ -53,16 +53,16 @@ impl Options {
 
     /// The protocol of a host's connections, if it is not left to ALPN.
     pub(super) fn protocol_of(&self, host: &str) -> Option<Protocol> {
-        let known = self.known(host);
+        let known = self.host_override(host);
         known.and_then(|known| known.protocol).or(self.protocol)
     }
 
     /// The address of a host that is not looked up.
     pub(super) fn address_of(&self, host: &str) -> Option<IpAddr> {
-        self.known(host)?.address
+        self.host_override(host)?.address
     }
 
-    fn known(&self, host: &str) -> Option<&HostOverride> {
+    fn host_override(&self, host: &str) -> Option<&HostOverride> {
         self.hosts.iter().find(|known| known.name == host)
     }
 }

@@ -119,7 +119,7 @@ impl Row {
     }
 
     /// Records a response and converts its times to phases; `start_ns` is the start of the visit.
-    pub(super) fn answered(&mut self, response: &Response, start_ns: u64) {
+    pub(super) fn record_response(&mut self, response: &Response, start_ns: u64) {
         let resource = &mut self.resource;
         resource.status = response.status;
         resource.response_fields = response.fields.clone();
@@ -142,11 +142,11 @@ impl Row {
     }
 
     /// Records a failure, with the received part of the response.
-    pub(super) fn failed(&mut self, failure: &Failure, start_ns: u64, now_ns: u64) {
+    pub(super) fn record_failure(&mut self, failure: &Failure, start_ns: u64, now_ns: u64) {
         if let Some(partial) = &failure.partial {
             let mut partial = (**partial).clone();
             partial.end = now_ns;
-            self.answered(&partial, start_ns);
+            self.record_response(&partial, start_ns);
         } else {
             let ms = |ns: u64| ns as f64 / 1e6;
             self.resource.start_ms = ms(self.wanted_ns.saturating_sub(start_ns));
@@ -216,7 +216,7 @@ mod tests {
             status: 200,
             ..Response::default()
         };
-        row.answered(&response, 100 * MS);
+        row.record_response(&response, 100 * MS);
         row
     }
 
@@ -286,7 +286,7 @@ mod tests {
         let url = Url::parse("http://h/").expect("a URL");
         let mut failed = Row::new(url.clone(), Kind::Image, None, 110 * MS);
         let failure = Failure::new(crate::fetch::FailureCause::Closed, "it is gone");
-        failed.failed(&failure, 100 * MS, 130 * MS);
+        failed.record_failure(&failure, 100 * MS, 130 * MS);
         assert_eq!(failed.resource.error.as_deref(), Some("it is gone"));
         assert_eq!(
             (failed.resource.status, failed.resource.end_ms()),
@@ -301,7 +301,7 @@ mod tests {
             ..Response::default()
         };
         let mut failed = Row::new(url, Kind::Image, None, 110 * MS);
-        failed.failed(&failure.with(Some(Box::new(partial))), 100 * MS, 130 * MS);
+        failed.record_failure(&failure.with(Some(Box::new(partial))), 100 * MS, 130 * MS);
         assert_eq!(
             (failed.resource.status, failed.resource.body_bytes),
             (200, Some(7))

@@ -38,7 +38,7 @@ pub(super) fn add(visits: &mut Visits, inside: &Inside, key_log: Option<&Path>) 
     let Some(path) = &inside.spec.pcap else {
         return;
     };
-    if let Some(mut capture) = captured(path, inside) {
+    if let Some(mut capture) = read_capture(path, inside) {
         let log = key_log.and_then(|path| KeyLog::read(File::open(path).ok()?).ok());
         if let Some(log) = log {
             capture.decrypt(&log);
@@ -48,7 +48,7 @@ pub(super) fn add(visits: &mut Visits, inside: &Inside, key_log: Option<&Path>) 
 }
 
 /// The packets so far. The link writes them from a thread of its own, which may be a moment late.
-fn captured(path: &Path, inside: &Inside) -> Option<Capture> {
+fn read_capture(path: &Path, inside: &Inside) -> Option<Capture> {
     thread::park_timeout(SETTLING);
     let counters = inside.link.counters();
     let end = Instant::now() + WRITING_MAX;

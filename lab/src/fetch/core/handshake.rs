@@ -11,7 +11,7 @@ use crate::fetch::failure::{Failure, FailureCause};
 use crate::fetch::record::Handshake;
 
 impl Core {
-    pub(super) fn connected(&mut self) -> Result<(), Failure> {
+    pub(super) fn finish_connect(&mut self) -> Result<(), Failure> {
         let connected = self.transport.connected();
         connected.map_err(|error| cannot_connect(&self.dial, &error))?;
         self.record.opened.1 = now_ns();

@@ -63,7 +63,7 @@ impl Core {
         // Setup before the connection begins is not part of its time.
         let settings = dial.tls.as_ref().map(|options| {
             tls::warm_up();
-            let offered = options.offered(&dial.protocols);
+            let offered = options.client_options(&dial.protocols);
             let sessions = &options.sessions;
             let config = sessions.config(&options.trust, options.versions, offered)?;
             server_name(&dial.url.host).map(|name| (config, name))
@@ -184,7 +184,7 @@ impl Core {
         let writable = news.is_some_and(|ready| ready.writable || ready.closed);
         let result = match self.stage {
             // The poller reports each change once, so data that arrived with the connection are read now.
-            Stage::Connecting if writable => match self.connected() {
+            Stage::Connecting if writable => match self.finish_connect() {
                 Ok(()) if readable => self.receive(buffer),
                 result => result,
             },

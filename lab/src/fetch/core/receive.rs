@@ -23,7 +23,7 @@ impl Core {
             match socket::receive(fd, buffer) {
                 Ok(0) => {
                     self.has_more = false;
-                    return self.ended();
+                    return self.handle_close();
                 }
                 Ok(len) => {
                     let now = now_ns();
@@ -143,8 +143,8 @@ impl Core {
         }
     }
 
-    /// The server has closed its side.
-    fn ended(&mut self) -> Result<(), Failure> {
+    /// Handles the close of the server.
+    fn handle_close(&mut self) -> Result<(), Failure> {
         let now = now_ns();
         self.record.closed = Some(now);
         if self.stage == Stage::Handshake {

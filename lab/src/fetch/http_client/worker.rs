@@ -52,7 +52,7 @@ impl Worker {
             && kept.exchanges < EXCHANGES_MAX
             && kept.connection.record().received_bytes < RECEIVED_BYTES_MAX;
         // The server's close may wait in the socket.
-        (is_fresh && kept.connection.look()).then_some(kept)
+        (is_fresh && kept.connection.receive_pending()).then_some(kept)
     }
 
     /// Opens a connection to the first address that accepts one.

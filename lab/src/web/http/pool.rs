@@ -97,7 +97,7 @@ impl Pool {
     }
 
     /// Takes a result.
-    pub(super) fn done(&self) -> Option<Done> {
+    pub(super) fn take_result(&self) -> Option<Done> {
         self.done.try_recv().ok()
     }
 }

@@ -110,7 +110,7 @@ impl Server<'_> {
             let streams = self.streams();
             self.pool.streams.store(streams, Ordering::Relaxed);
             if self.now >= next_look {
-                self.look();
+                self.check_deadlines();
                 next_look = self.now + TICK;
             }
             if let Some(stop_at) = self.stop_at {
@@ -305,7 +305,7 @@ impl Server<'_> {
 
     /// Sends results of threads.
     fn take_results(&mut self) {
-        while let Some(done) = self.pool.done() {
+        while let Some(done) = self.pool.take_result() {
             match done {
                 Done::Page(request, response) => self.page(&request, response),
                 Done::Event(event) => self.broadcast(event),
@@ -347,7 +347,7 @@ impl Server<'_> {
     }
 
     /// Closes late connections and keeps quiet streams alive.
-    fn look(&mut self) {
+    fn check_deadlines(&mut self) {
         self.cache.expire(self.now);
         self.send_event(&Chunk::Static(COMMENT), Connection::is_quiet);
         for at in 0..self.slots.len() {

@@ -88,7 +88,7 @@ impl Visitor<'_> {
             }
         });
         match core {
-            Err(failure) => self.not_opened(place, failure),
+            Err(failure) => self.handle_dial_failure(place, failure),
             Ok(core) => {
                 self.carriers.push(Carrier {
                     core: Some(core),
@@ -106,8 +106,8 @@ impl Visitor<'_> {
         }
     }
 
-    /// A connection to a server could not be opened: the next of its addresses is tried, or it has no more connections.
-    fn not_opened(&mut self, place: usize, failure: Failure) {
+    /// Handles a connection that could not be opened: tries the next address, or opens no more connections to the server.
+    fn handle_dial_failure(&mut self, place: usize, failure: Failure) {
         let host = &mut self.hosts.all[place];
         let Addresses::Known(addresses) = &mut host.addresses else {
             return;
@@ -124,7 +124,7 @@ impl Visitor<'_> {
     fn fail_waiting(&mut self, place: usize, failure: &Failure) {
         let waiting = std::mem::take(&mut self.hosts.all[place].waiting);
         for (_, number) in waiting {
-            self.failed(number, failure);
+            self.handle_failure(number, failure);
         }
     }
 
@@ -175,9 +175,9 @@ impl Visitor<'_> {
                     self.carriers[number].was_open = true;
                     self.hosts.all[place].protocol = Some(protocol);
                 }
-                Event::Head(row) | Event::Data(row) => self.streamed(number, row),
-                Event::Done(row, Ok(response)) => self.answered(row, &response),
-                Event::Done(row, Err(failure)) => self.failed(row, &failure),
+                Event::Head(row) | Event::Data(row) => self.handle_data(number, row),
+                Event::Done(row, Ok(response)) => self.handle_response(row, &response),
+                Event::Done(row, Err(failure)) => self.handle_failure(row, &failure),
                 Event::Closed(failure) => {
                     self.retire(number);
                     let is_wanted = !self.hosts.all[place].waiting.is_empty();
@@ -189,7 +189,7 @@ impl Visitor<'_> {
                             failure.unwrap_or_else(|| Failure::new(FailureCause::Closed, why));
                         // The connection that is opened next is the first one then.
                         self.hosts.all[place].dns = self.carriers[number].dns.take();
-                        self.not_opened(place, failure);
+                        self.handle_dial_failure(place, failure);
                     }
                 }
             }

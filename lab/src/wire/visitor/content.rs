@@ -14,14 +14,14 @@ use crate::wire::scan::Found;
 
 impl Visitor<'_> {
     /// Adds the request of the page.
-    pub(super) fn want_page(&mut self) {
+    pub(super) fn request_page(&mut self) {
         let mut row = Row::new(self.options.url.clone(), Kind::Document, None, now_ns());
         row.is_page = true;
         self.add(row);
     }
 
     /// Adds the request of a resource unless it is known.
-    fn want(&mut self, kind: Kind, base: &Url, reference: &str, from: usize, depth: usize) {
+    fn request(&mut self, kind: Kind, base: &Url, reference: &str, from: usize, depth: usize) {
         let Ok(url) = base.join(reference) else {
             // Other schemes are no requests: `data:`, `blob:`, `javascript:`.
             return;
@@ -75,25 +75,25 @@ impl Visitor<'_> {
             return self.redirect(number, location);
         }
         if is_page {
-            self.take_found(number, find::found(&stored.content));
+            self.request_found(number, find::found(&stored.content));
         }
-        self.take_style(number, &stored.content);
+        self.request_of_style(number, &stored.content);
     }
 
-    /// More of a document has come.
-    pub(super) fn streamed(&mut self, carrier: usize, number: usize) {
+    /// Handles received data of a document.
+    pub(super) fn handle_data(&mut self, carrier: usize, number: usize) {
         let Some(core) = &self.carriers[carrier].core else {
             return;
         };
         let row = &mut self.rows[number];
         if let Some(response) = core.response(number).filter(|_| row.is_page) {
             let found = row.read(response);
-            self.take_found(number, found);
+            self.request_found(number, found);
         }
     }
 
     /// Requests the resources named in a document.
-    fn take_found(&mut self, number: usize, found: Vec<Found>) {
+    fn request_found(&mut self, number: usize, found: Vec<Found>) {
         for found in found {
             let row = &mut self.rows[number];
             match found {
@@ -105,12 +105,12 @@ impl Visitor<'_> {
                 Found::Title(title) => _ = self.title.get_or_insert(title),
                 Found::Resource(kind, reference) => {
                     let base = row.base.clone();
-                    self.want(kind, &base, &reference, number, 0);
+                    self.request(kind, &base, &reference, number, 0);
                 }
                 Found::Css(text) => {
                     let base = row.base.clone();
                     for (kind, reference) in css::references(&text) {
-                        self.want(kind, &base, &reference, number, 1);
+                        self.request(kind, &base, &reference, number, 1);
                     }
                 }
             }
@@ -118,31 +118,31 @@ impl Visitor<'_> {
     }
 
     /// Requests the resources named in a style sheet, once it is complete.
-    fn take_style(&mut self, number: usize, content: &[u8]) {
+    fn request_of_style(&mut self, number: usize, content: &[u8]) {
         let row = &self.rows[number];
         if !row.is_style() || row.depth >= MAX_IMPORTS {
             return;
         }
         let (base, depth) = (row.url.clone(), row.depth + 1);
         for (kind, reference) in css::references(&String::from_utf8_lossy(content)) {
-            self.want(kind, &base, &reference, number, depth);
+            self.request(kind, &base, &reference, number, depth);
         }
     }
 
     /// A response is complete.
-    pub(super) fn answered(&mut self, number: usize, response: &Response) {
+    pub(super) fn handle_response(&mut self, number: usize, response: &Response) {
         let row = &mut self.rows[number];
         let mut found = row.read(response);
         found.extend(row.finder.take().into_iter().flat_map(Finder::finish));
-        row.answered(response, self.start_ns);
+        row.record_response(response, self.start_ns);
         row.note_content(response);
         let content = std::mem::take(&mut row.content);
         self.left -= 1;
         self.kept.store(response, &row.resource, &content);
-        self.take_found(number, found);
+        self.request_found(number, found);
         match response.redirect() {
             Some(location) => self.redirect(number, location),
-            None => self.take_style(number, &content),
+            None => self.request_of_style(number, &content),
         }
     }
 
@@ -173,7 +173,7 @@ impl Visitor<'_> {
 
     /// Handles a failed request. If the server did not process it, or its connection was closed before a response, it
     /// may be sent again.
-    pub(super) fn failed(&mut self, number: usize, failure: &Failure) {
+    pub(super) fn handle_failure(&mut self, number: usize, failure: &Failure) {
         let row = &mut self.rows[number];
         let may_be_repeated = match failure.cause {
             FailureCause::Refused => true,
@@ -193,7 +193,7 @@ impl Visitor<'_> {
             || failure.clone(),
             |over| over.clone().with(failure.partial.clone()),
         );
-        row.failed(&failure, self.start_ns, now_ns());
+        row.record_failure(&failure, self.start_ns, now_ns());
         self.left -= 1;
     }
 }

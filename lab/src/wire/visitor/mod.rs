@@ -111,7 +111,7 @@ impl<'a> Visitor<'a> {
         mut self,
         progress: &mut dyn FnMut(&Progress) -> bool,
     ) -> Result<Visit, String> {
-        self.want_page();
+        self.request_page();
         let timeout_ns = u64::try_from(self.options.timeout.as_nanos()).unwrap_or(u64::MAX);
         let deadline_ns = self.start_ns.saturating_add(timeout_ns);
         let mut events = Events::with_capacity(64);
@@ -186,7 +186,7 @@ impl<'a> Visitor<'a> {
             }
         }
         for row in self.rows.iter_mut().filter(|row| !row.is_done) {
-            row.failed(&failure, self.start_ns, now);
+            row.record_failure(&failure, self.start_ns, now);
         }
         self.left = 0;
     }
