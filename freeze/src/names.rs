@@ -246,8 +246,8 @@ pub(super) fn hex(hash: &[u8]) -> String {
     hash.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The circles among those of `count` files that are `meant`, in an order in which each comes after those that it
-/// refers to; a file in no circle is one of its own. The members are in order.
+/// Returns the circles of references among the files that `meant` selects, of `count` files. A file in no circle is a
+/// circle of its own. A circle comes after those that it refers to. Its members are in order.
 fn circles(
     count: usize,
     meant: impl Fn(usize) -> bool,
