@@ -81,7 +81,7 @@ struct Draft {
     expects: bool,
 }
 
-/// Returns small requests, so many that their responses need several writes.
+/// Returns small requests. Their responses need several writes.
 pub(crate) fn crowd(random: &mut Random) -> Vec<Request> {
     let count = random.within(60..150);
     (0..count)
