@@ -299,13 +299,19 @@ const REPLACED_BELOW: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// Whether a word may not be used in a file.
-fn is_replaced(file: &str, word: &str) -> bool {
+/// More names that are replaced in a part of the tree: a path and a name on each line.
+const REPLACED_NAMES: &str = include_str!("replaced.txt");
+
+/// Returns whether a name is replaced in a file.
+fn is_replaced(file: &str, word: &str, names: &[(&str, &str)]) -> bool {
     let below = REPLACED_BELOW.iter();
     REPLACED.contains(&word)
         || below
             .filter(|(part, _)| file.starts_with(part))
             .any(|(_, words)| words.contains(&word))
+        || names
+            .iter()
+            .any(|(part, name)| *name == word && file.starts_with(part))
 }
 
 /// The words of a text's code.
@@ -318,10 +324,14 @@ fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {
 #[test]
 fn replaced_names_do_not_come_back() {
     let mut findings = Vec::new();
+    let rows = REPLACED_NAMES.lines();
+    let names: Vec<_> = rows
+        .map(|row| row.split_once(' ').expect("a path and a name"))
+        .collect();
     let sources = |path: &PathBuf| !shown(path).ends_with("tests/tests/tree/structure.rs");
     for path in rust_files("").into_iter().filter(sources) {
         let (file, text) = (shown(&path), read(&path));
-        let found = words(&text).filter(|(_, word)| is_replaced(&file, word));
+        let found = words(&text).filter(|(_, word)| is_replaced(&file, word, &names));
         findings.extend(found.map(|(n, word)| format!("{file}:{n}: {word}")));
     }
     assert!(findings.is_empty(), "{}", findings.join("\n"));
@@ -469,8 +479,10 @@ fn the_rules_see_what_they_look_for() {
     assert_eq!(unexplained(&commented(98)).len(), 1);
     let declared = format!("fn g(\n    x: u8,\n) -> u8;\n{}", body(120));
     assert!(unexplained(&declared).is_empty());
-    assert!(is_replaced("app/src/a.rs", "Guards") && is_replaced("server/a.rs", "Kind"));
-    assert!(!is_replaced("tests/src/a.rs", "Kind"));
+    assert!(is_replaced("app/src/a.rs", "Guards", &[]) && is_replaced("server/a.rs", "Kind", &[]));
+    assert!(!is_replaced("tests/src/a.rs", "Kind", &[]));
+    let names = [("lab/", "Judge")];
+    assert!(is_replaced("lab/a.rs", "Judge", &names) && !is_replaced("app/a.rs", "Judge", &names));
     assert_eq!(engines_named("use engines::h1; // engines::h2"), ["h1"]);
     assert_eq!(
         words("a_b(C) // D")
