@@ -72,7 +72,8 @@ use samples::SampleQueue;
 use thread::Thread;
 use thread_commands::{Command, Counters, Setup, Unused};
 
-/// Builds a configuration from a bundle and the files of it, or has it already; returns the files, too, as the worker keeps them.
+/// Builds a configuration from a bundle and the texts of its files, or returns a built one. Returns the texts too, as the
+/// worker keeps them.
 pub type Load = Arc<dyn Fn(&Bundle, Memory) -> Result<(Cycle, Memory), String> + Send + Sync>;
 
 /// Serves until the supervisor ends it or goes away. Returns the exit code; 2 if a new worker would only repeat the
@@ -282,7 +283,7 @@ impl Worker {
 
     fn command(&self, command: impl Fn() -> Command) {
         for thread in &self.threads {
-            // A thread that has ended takes no orders.
+            // A thread that has ended takes no commands.
             let _ = thread.commands.send(command());
             thread.waker.wake();
         }

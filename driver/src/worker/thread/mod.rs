@@ -1,6 +1,6 @@
 //! One worker thread: its poller, its listeners, its connections, and the loop.
 //!
-//! Orders of the process's main thread come through a channel and a waker.
+//! Commands of the process's main thread come through a channel and a waker.
 
 mod accept;
 mod coalesce;
@@ -60,7 +60,7 @@ pub struct Thread {
     quit: Option<Quit>,
     /// Boxed, since there is hardly ever something to do.
     deferred: Option<Box<Deferred>>,
-    /// The last setup that was ordered has `debug_connection`.
+    /// The latest setup has `debug_connection`.
     debugs: bool,
     /// The connection accepted last has one of the descriptors that are left to files.
     tight: bool,
@@ -148,7 +148,7 @@ impl Thread {
         Ok(thread)
     }
 
-    /// Serves until ordered to end.
+    /// Serves until a command ends the thread.
     pub fn run(mut self) {
         // Without it a sleep of 50 us takes 100.
         let _ = clock::set_timer_slack(TIMER_SLACK_NS);
@@ -251,7 +251,7 @@ impl Thread {
         next.map(|at| at.saturating_sub(now))
     }
 
-    /// Carries out orders; true to end.
+    /// Carries out commands; true to end.
     fn handle_commands(&mut self) -> bool {
         self.waker.drain();
         self.shared.queues.wakers.receive();

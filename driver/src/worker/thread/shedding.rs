@@ -7,7 +7,7 @@
 //! others are younger. If few are found, as when all are busy, the next search waits, so that the cost of a connection
 //! does not grow with their number.
 //!
-//! Absent: an order that is kept up to date, which would cost every request something.
+//! Absent: a sorted list of candidates, since its updates would cost every request.
 
 use server_http::meters::{self, Event};
 
