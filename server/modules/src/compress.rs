@@ -33,7 +33,7 @@ use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::Module;
 use server_http::variables;
 
-use cache::Keep;
+use cache::CacheSlot;
 use coding::{Coding, Params};
 use ratio::Ratio;
 use settings::{CompressLoc, CompressMain};
@@ -132,12 +132,12 @@ fn compress(
     let length = x.reply.content_length;
     let at_hand = length.filter(|length| whole::is_at_hand(x, *length));
     let place = cache::place(x.reply.source.as_ref()).filter(|_| cache_bytes > 0);
-    let keep = place.filter(|_| at_hand.is_some()).map(|place| Keep {
+    let slot = place.filter(|_| at_hand.is_some()).map(|place| CacheSlot {
         place: Rc::clone(place),
         params,
         limit_bytes: cache_bytes,
     });
-    let made = at_hand.and_then(|length| whole_form(x, cx, params, length, keep.as_ref()));
+    let made = at_hand.and_then(|length| whole_form(x, cx, params, length, slot.as_ref()));
     if made.is_none() && fit::stream(params, length).is_none() {
         // All memory for encoders is in use, for example by slow clients.
         return;
@@ -156,7 +156,7 @@ fn compress(
         None => {
             let stage = Stage::new(x.client.connection, params, length, ratio)
                 .in_pieces_of(conf.piece_bytes(coding))
-                .kept_as(keep);
+                .cached_as(slot);
             x.push_outer_stage(Box::new(stage));
         }
     }
@@ -183,9 +183,9 @@ fn whole_form(
     cx: &mut Ctx<'_>,
     params: Params,
     length: u64,
-    keep: Option<&Keep>,
+    slot: Option<&CacheSlot>,
 ) -> Option<Chunk> {
-    if let Some(form) = keep.and_then(|keep| cache::find(&keep.place, params)) {
+    if let Some(form) = slot.and_then(|slot| cache::find(&slot.place, params)) {
         return Some(Chunk::from(form));
     }
     if length > fit::one_step_bytes(params) {
@@ -194,12 +194,12 @@ fn whole_form(
     let mut claim = memory::claim(x.client.connection, length * ONE_STEP_COST)?;
     let made = whole::compress(x, cx, params)?;
     claim.shrink(made.len() as u64);
-    let Some(keep) = keep else {
+    let Some(slot) = slot else {
         x.extensions.push(DropGuard::new(claim));
         return Some(Chunk::Owned(made));
     };
     let form: Rc<[u8]> = made.into();
-    if !keep.keep(&form) {
+    if !slot.insert(&form) {
         x.extensions.push(DropGuard::new(claim));
     }
     Some(Chunk::from(form))

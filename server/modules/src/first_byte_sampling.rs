@@ -30,7 +30,7 @@ pub(crate) const MODULE: Module = Module {
     directives: &[PLAIN],
     settings: &[<SamplingLoc as Conf>::def],
     variables: VARIABLES,
-    handlers: &[Handler::Log(forget), Handler::Event(hear)],
+    handlers: &[Handler::Log(forget), Handler::Event(record_times)],
     header_stage: Some(stage),
     wants: Some(wants),
     on_demand: true,
@@ -102,7 +102,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
 }
 
 /// Counts a sampled response and stores the kernel's times. The exchange may have ended already.
-fn hear(event: &ProbeEvent, x: Option<&mut Exchange>) {
+fn record_times(event: &ProbeEvent, x: Option<&mut Exchange>) {
     let (us, mut ended) = (event.since_head_us(), Sampled::default());
     let sampled = x.map_or(&mut ended, |x| &mut x.sampled);
     let count = |time, us: Option<u64>| us.into_iter().for_each(|us| meters::time(time, us));

@@ -28,7 +28,7 @@ pub(crate) const MODULE: Module = Module {
         "secure_link":
             "1 for a valid link, 0 for an expired one, else empty; with secure_link_secret the protected part of \
              the URI"
-            => |x, cx, _, out| append(&looked_at(x, cx).value, out);
+            => |x, cx, _, out| append(&link_of(x, cx).value, out);
         "secure_link_expires": "expiry of the link, set after $secure_link was evaluated"
             => |x, _, _, out| match x.extensions.get::<Link>() {
                 Some(link) => append(&link.expires, out),
@@ -118,7 +118,7 @@ struct Link {
 }
 
 /// Returns the link of a request, which is parsed once.
-fn looked_at(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
+fn link_of(x: &mut Exchange, cx: &mut Ctx<'_>) -> Link {
     if let Some(link) = x.extensions.get::<Link>() {
         return link.clone();
     }

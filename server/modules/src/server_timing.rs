@@ -77,7 +77,7 @@ fn stage(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     }
     let ends = x.reply.content_length.is_none() || x.response.on_end.is_some();
     if ends && !x.header_only() && reply::trailers_allowed(x) && takes_trailers(x) {
-        x.response.on_end = Some(tell_end);
+        x.response.on_end = Some(set_trailers);
     }
     Ok(())
 }
@@ -95,7 +95,7 @@ fn takes_trailers(x: &Exchange) -> bool {
 }
 
 /// Sets the trailers, those of `add_trailer` too.
-fn tell_end(x: &mut Exchange, cx: &mut Ctx<'_>) {
+fn set_trailers(x: &mut Exchange, cx: &mut Ctx<'_>) {
     write_trailers(x, cx);
     let mut value = String::new();
     part(&mut value, "total", x.timings.since_head(cx.env.now_us()));

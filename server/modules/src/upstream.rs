@@ -33,15 +33,13 @@ conf::directives! {
     /// Defines a group of upstream servers.
     block "upstream": Contexts::HTTP, TAKE1, "", "name { ... }" => upstream;
 
-    /// Whether a server whose host is not found when the configuration is read is down until its name resolves, or is an
-    /// error as in nginx.
+    /// Whether a server with an unresolvable host is down until its name resolves, or an error as in nginx.
     directive "upstream_unresolved": Contexts::HTTP, TAKE1, "down", "down | error" => unresolved;
 
     /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.
     directive "server": Contexts::UPSTREAM, ONE_MORE, "", "address [parameters]" => server;
 
-    /// How many idle connections to the group's servers a worker thread keeps, 0 for none; with local each location has
-    /// its own.
+    /// Idle connections to the group's servers that a worker thread keeps, 0 for none; with local each location has its own.
     directive "keepalive": Contexts::UPSTREAM, TAKE12, "32 local", "connections [local]" => keepalive;
 
     /// Largest number of requests of one connection to a server.
@@ -60,7 +58,7 @@ conf::directives! {
     directive "resolver": Contexts::UPSTREAM, ONE_MORE, "",
         "address ... [valid=time] [ipv4=on|off] [ipv6=on|off]" => resolver;
 
-    /// How long to wait for such a name to be resolved.
+    /// Time limit for resolving such a name.
     directive "resolver_timeout": Contexts::UPSTREAM, TAKE1, "30s", "time"
         => |b, d| set(b, d, |block| &mut block.resolver_timeout_ms, conf::time_ms);
 }

@@ -20,7 +20,7 @@ pub(super) fn find(file: &Rc<Opened>, params: Params) -> Option<Rc<[u8]>> {
 }
 
 /// The cache entry for a form that is being compressed.
-pub(super) struct Keep {
+pub(super) struct CacheSlot {
     /// The file.
     pub(super) place: Rc<Opened>,
     /// The parameters of compression, a part of the key.
@@ -29,11 +29,11 @@ pub(super) struct Keep {
     pub(super) limit_bytes: u64,
 }
 
-impl Keep {
+impl CacheSlot {
     /// Caches a form within the limit of the thread; false if it is too large.
-    pub(super) fn keep(&self, form: &Rc<[u8]>) -> bool {
+    pub(super) fn insert(&self, form: &Rc<[u8]>) -> bool {
         let limit_bytes = self.limit_bytes;
-        THREAD.with_borrow_mut(|forms| forms.keep(&self.place, self.params, form, limit_bytes))
+        THREAD.with_borrow_mut(|forms| forms.insert(&self.place, self.params, form, limit_bytes))
     }
 
     /// Maximum length of a cached form, bytes.
@@ -87,7 +87,7 @@ impl Forms {
         self.entries.find(hash(file, params), is_it)
     }
 
-    fn keep(
+    fn insert(
         &mut self,
         file: &Rc<Opened>,
         params: Params,
@@ -172,7 +172,7 @@ mod tests {
     fn a_form_is_found_by_file_and_parameters() {
         let mut forms = Forms::default();
         let (one, other) = (file(), file());
-        forms.keep(&one, PARAMS, &bytes(7), 4096);
+        forms.insert(&one, PARAMS, &bytes(7), 4096);
         assert_eq!(forms.find(&one, PARAMS).map(|b| b.len()), Some(7));
         assert_eq!(forms.find(&other, PARAMS), None);
         let better = Params { level: 2, ..PARAMS };
@@ -185,17 +185,17 @@ mod tests {
         let mut forms = Forms::default();
         let mut files: Vec<Rc<Opened>> = (0..5).map(|_| file()).collect();
         for file in &files[..4] {
-            forms.keep(file, PARAMS, &bytes(each), 4096);
+            forms.insert(file, PARAMS, &bytes(each), 4096);
         }
         assert_eq!((forms.entries.weight(), forms.entries.len()), (4096, 4));
         for _ in 0..2 {
             assert!(forms.find(&files[0], PARAMS).is_some());
         }
-        forms.keep(&files[4], PARAMS, &bytes(each), 4096);
+        forms.insert(&files[4], PARAMS, &bytes(each), 4096);
         assert!(forms.find(&files[0], PARAMS).is_some());
         assert!(forms.find(&files[1], PARAMS).is_none());
         files.truncate(1);
-        forms.keep(&file(), PARAMS, &bytes(each), 4096);
+        forms.insert(&file(), PARAMS, &bytes(each), 4096);
         assert_eq!((forms.entries.weight(), forms.entries.len()), (2048, 2));
         assert!(forms.find(&files[0], PARAMS).is_some());
     }
@@ -204,10 +204,10 @@ mod tests {
     fn one_form_never_takes_the_room_of_all() {
         let mut forms = Forms::default();
         let file = file();
-        assert!(!forms.keep(&file, PARAMS, &bytes(1025 - ENTRY_BYTES as usize), 4096));
+        assert!(!forms.insert(&file, PARAMS, &bytes(1025 - ENTRY_BYTES as usize), 4096));
         assert!(forms.entries.is_empty());
-        forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
-        forms.keep(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
+        forms.insert(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
+        forms.insert(&file, PARAMS, &bytes(1024 - ENTRY_BYTES as usize), 4096);
         assert_eq!((forms.entries.weight(), forms.entries.len()), (1024, 1));
     }
 
@@ -216,12 +216,12 @@ mod tests {
         let mut forms = Forms::default();
         let files: Vec<Rc<Opened>> = (0..200).map(|_| file()).collect();
         for file in &files {
-            forms.keep(file, PARAMS, &bytes(0), 1 << 20);
+            forms.insert(file, PARAMS, &bytes(0), 1 << 20);
         }
         let kept = |forms: &Forms| forms.entries.len();
-        assert!(!forms.keep(&files[0], PARAMS, &bytes(0), 2048));
+        assert!(!forms.insert(&files[0], PARAMS, &bytes(0), 2048));
         assert_eq!(kept(&forms), 200 - RELEASED_MAX);
-        while !forms.keep(&files[0], PARAMS, &bytes(0), 2048) {}
+        while !forms.insert(&files[0], PARAMS, &bytes(0), 2048) {}
         assert_eq!(forms.entries.weight(), 2048);
     }
 }

@@ -10,7 +10,7 @@ use engines::http::Chunk;
 use server_base::memory::{self, Claim};
 use server_http::exchange::{BodyStage, Broken};
 
-use super::cache::Keep;
+use super::cache::CacheSlot;
 use super::coding::Params;
 use super::encoder::{Encoder, Until};
 use super::fit;
@@ -23,7 +23,7 @@ pub(super) struct Stage {
     length: Option<u64>,
     encoder: Option<(Encoder, Claim)>,
     /// A copy of the output, for the cache.
-    kept: Option<(Keep, Vec<u8>)>,
+    cached: Option<(CacheSlot, Vec<u8>)>,
     /// Compressed bytes that have not been passed on.
     made: Vec<u8>,
     /// Maximum number of its bytes that are passed on at a time.
@@ -46,7 +46,7 @@ impl Stage {
             params,
             length,
             encoder: None,
-            kept: None,
+            cached: None,
             made: Vec::new(),
             piece_bytes: 0,
             dirty: false,
@@ -61,8 +61,8 @@ impl Stage {
     }
 
     /// Sets the cache entry for the complete form.
-    pub(super) fn kept_as(mut self, keep: Option<Keep>) -> Self {
-        self.kept = keep.map(|keep| (keep, Vec::new()));
+    pub(super) fn cached_as(mut self, slot: Option<CacheSlot>) -> Self {
+        self.cached = slot.map(|slot| (slot, Vec::new()));
         self
     }
 
@@ -79,10 +79,10 @@ impl Stage {
         encoder.write(bytes, until, &mut self.made)?;
         let made = &self.made[before..];
         self.ratio.count(bytes.len(), made.len());
-        if let Some((keep, form)) = &mut self.kept {
+        if let Some((slot, form)) = &mut self.cached {
             form.extend_from_slice(made);
-            if form.len() as u64 > keep.most_bytes() {
-                self.kept = None;
+            if form.len() as u64 > slot.most_bytes() {
+                self.cached = None;
             }
         }
         if !self.made.is_empty() && (until != Until::Later || self.made.len() >= self.piece_bytes) {
@@ -97,9 +97,9 @@ impl Stage {
         let (params, mut cost) = fitting.unwrap_or_else(|| fit::smallest(self.params));
         if Some(params) != fit::unhindered(self.params, self.length) {
             // A form of the smallest settings is not cached: memory shortage is temporary.
-            self.kept = None;
+            self.cached = None;
         }
-        if self.kept.is_some() {
+        if self.cached.is_some() {
             // The collected form is rarely longer than half of the body.
             cost += self.length.unwrap_or_default() / 2;
         }
@@ -143,8 +143,8 @@ impl BodyStage for Stage {
         self.write(b"", Until::Ended, out)?;
         self.encoder = None;
         self.ratio.end();
-        if let Some((keep, form)) = self.kept.take() {
-            keep.keep(&form.into());
+        if let Some((slot, form)) = self.cached.take() {
+            slot.insert(&form.into());
         }
         Ok(())
     }

@@ -139,7 +139,7 @@ impl Parser {
             State::Name if space => State::BeforeParam,
             State::Name | State::BeforeParam if byte == b'-' => State::End(1),
             State::Name if self.command.name.len() == NAME_MAX_BYTES => {
-                let name = shown(&self.command.name);
+                let name = printable(&self.command.name);
                 let byte = char::from(byte);
                 self.fail(
                     0,
@@ -152,7 +152,7 @@ impl Parser {
             }
             State::BeforeParam if space => State::BeforeParam,
             State::BeforeParam if self.command.params.len() == PARAMS_MAX => {
-                let name = shown(&self.command.name);
+                let name = printable(&self.command.name);
                 self.fail(0, format!("too many SSI command parameters: \"{name}\""))
             }
             State::BeforeParam => {
@@ -163,7 +163,7 @@ impl Parser {
             State::AfterValue if byte == b'-' => State::End(1),
             State::End(1) if byte == b'-' => State::End(2),
             State::End(_) => {
-                let (byte, name) = (char::from(byte), shown(&self.command.name));
+                let (byte, name) = (char::from(byte), printable(&self.command.name));
                 self.fail(
                     0,
                     format!("unexpected \"{byte}\" symbol in \"{name}\" SSI command"),
@@ -185,8 +185,8 @@ impl Parser {
         let whose = |key: &[u8]| {
             format!(
                 "\"{}\" parameter in \"{}\" SSI command",
-                shown(key),
-                shown(name)
+                printable(key),
+                printable(name)
             )
         };
         // Arms that accept the byte return; the others evaluate to an error message.
@@ -199,8 +199,8 @@ impl Parser {
             }
             State::Param if byte != b'-' => format!(
                 "too long \"{}{shown_byte}...\" parameter in \"{}\" SSI command",
-                shown(key),
-                shown(name)
+                printable(key),
+                printable(name)
             ),
             State::Param | State::BeforeEqual => {
                 format!("unexpected \"{shown_byte}\" symbol after {}", whose(key))
@@ -232,7 +232,7 @@ impl Parser {
             State::Value { .. } => {
                 let text = format!(
                     "too long \"{}{shown_byte}...\" value of {}",
-                    shown(value),
+                    printable(value),
                     whose(key)
                 );
                 return self.fail(0, text);
@@ -240,7 +240,7 @@ impl Parser {
             _ => {
                 let text = format!(
                     "unexpected \"{shown_byte}\" symbol after \"{}\" value of {}",
-                    shown(value),
+                    printable(value),
                     whose(key)
                 );
                 return self.fail(0, text);
@@ -256,7 +256,7 @@ impl Parser {
     }
 }
 
-fn shown(text: &[u8]) -> Printable<'_> {
+fn printable(text: &[u8]) -> Printable<'_> {
     Printable(text)
 }
 
@@ -281,14 +281,14 @@ mod tests {
                 let (n, event) = parser.next(rest);
                 rest = &rest[n..];
                 match event {
-                    Some(Event::Text(text)) => out.push_str(&shown(text).to_string()),
+                    Some(Event::Text(text)) => out.push_str(&printable(text).to_string()),
                     Some(Event::Command(command)) => out.push_str(&format!(
                         "[{}{}]",
-                        shown(&command.name),
+                        printable(&command.name),
                         command
                             .params
                             .iter()
-                            .map(|(key, value)| format!(" {}={}", shown(key), shown(value)))
+                            .map(|(key, value)| format!(" {}={}", printable(key), printable(value)))
                             .collect::<String>()
                     )),
                     Some(Event::Broken(why)) => out.push_str(&format!("{{{why}}}")),
@@ -296,7 +296,7 @@ mod tests {
                 }
             }
         }
-        out.push_str(&shown(parser.end()).to_string());
+        out.push_str(&printable(parser.end()).to_string());
         out
     }
 

@@ -12,7 +12,10 @@ use super::fault::error;
 /// Reads lists of revoked certificates.
 pub(super) fn crls(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Crl>, ConfError> {
     let failed = |b: &mut ConfigBuilder, why: &str| {
-        error(d, format!("cannot load CRL \"{}\": {why}", shown(b, d)))
+        error(
+            d,
+            format!("cannot load CRL \"{}\": {why}", display_name(b, d)),
+        )
     };
     let bytes = bytes(b, d).map_err(|why| failed(b, &why))?;
     Crl::from_pem(&bytes).map_err(|fault| failed(b, &fault.to_string()))
@@ -20,7 +23,7 @@ pub(super) fn crls(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<Crl>, Con
 
 /// Reads an OCSP response in DER.
 pub(super) fn ocsp(b: &mut ConfigBuilder, d: &Directive) -> Result<Vec<u8>, ConfError> {
-    let name = shown(b, d);
+    let name = display_name(b, d);
     let bytes = bytes(b, d).map_err(|why| {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
         error(d, format!("BIO_new_file(\"{name}\") failed {why}"))
@@ -39,7 +42,7 @@ pub(super) fn is_ocsp(bytes: &[u8]) -> bool {
 
 /// Checks a file of Diffie-Hellman parameters, which are not used: its PEM label is one of [`DH_LABELS`].
 pub(super) fn dhparam(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
-    let name = shown(b, d);
+    let name = display_name(b, d);
     let bytes = bytes(b, d).map_err(|why| {
         let why = why.trim_start_matches("BIO_new_file() failed").trim_start();
         error(d, format!("BIO_new_file(\"{name}\") failed {why}"))
@@ -104,7 +107,7 @@ pub(super) fn passwords(text: &[u8]) -> Option<Vec<Vec<u8>>> {
 }
 
 /// Formats the value of a directive for messages: a path in full, and no secret.
-pub(super) fn shown(b: &mut ConfigBuilder, d: &Directive) -> String {
+pub(super) fn display_name(b: &mut ConfigBuilder, d: &Directive) -> String {
     if d.arg(0).starts_with(DATA) {
         return "data:...".to_owned();
     }
@@ -117,7 +120,10 @@ pub(super) fn cannot_load(
     what: &str,
     why: &str,
 ) -> ConfError {
-    error(d, format!("cannot load {what} \"{}\": {why}", shown(b, d)))
+    error(
+        d,
+        format!("cannot load {what} \"{}\": {why}", display_name(b, d)),
+    )
 }
 
 /// Refuses keys of engines and stores, which are not files.

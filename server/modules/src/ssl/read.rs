@@ -323,7 +323,7 @@ fn make(
         }
     })?;
     Identity::new(chain, &key, pair.ocsp.map(<[u8]>::to_vec)).map_err(|_| {
-        let name = files::shown(b, pair.key);
+        let name = files::display_name(b, pair.key);
         error(
             pair.key,
             format!("SSL_CTX_use_PrivateKey(\"{name}\") failed {MISMATCH}"),

@@ -3,7 +3,7 @@
 use crate::site::Site;
 
 /// A box.
-fn made(kind: &str, parts: &[&[u8]]) -> Vec<u8> {
+fn mp4_box(kind: &str, parts: &[&[u8]]) -> Vec<u8> {
     let body = parts.concat();
     let size = (body.len() as u32 + 8).to_be_bytes();
     [&size[..], kind.as_bytes(), &body].concat()
@@ -25,22 +25,25 @@ fn film(size: u32) -> Vec<u8> {
         body[at..at + 4].copy_from_slice(&10_000_u32.to_be_bytes());
         body
     };
-    let stbl = made(
+    let stbl = mp4_box(
         "stbl",
         &[
-            &made("stts", &[&numbers(&[0, 1, 10, 1000])]),
-            &made("stsc", &[&numbers(&[0, 1, 1, 1, 1])]),
-            &made("stsz", &[&numbers(&[0, size, 10])]),
-            &made("stco", &[&numbers(&[0, 10]), &numbers(&offsets)]),
+            &mp4_box("stts", &[&numbers(&[0, 1, 10, 1000])]),
+            &mp4_box("stsc", &[&numbers(&[0, 1, 1, 1, 1])]),
+            &mp4_box("stsz", &[&numbers(&[0, size, 10])]),
+            &mp4_box("stco", &[&numbers(&[0, 10]), &numbers(&offsets)]),
         ],
     );
-    let mdia = made(
+    let mdia = mp4_box(
         "mdia",
-        &[&made("mdhd", &[&header(24, 16)]), &made("minf", &[&stbl])],
+        &[
+            &mp4_box("mdhd", &[&header(24, 16)]),
+            &mp4_box("minf", &[&stbl]),
+        ],
     );
-    let trak = made("trak", &[&made("tkhd", &[&header(84, 20)]), &mdia]);
-    let moov = made("moov", &[&made("mvhd", &[&header(100, 16)]), &trak]);
-    [made("mdat", &[&data]), moov].concat()
+    let trak = mp4_box("trak", &[&mp4_box("tkhd", &[&header(84, 20)]), &mdia]);
+    let moov = mp4_box("moov", &[&mp4_box("mvhd", &[&header(100, 16)]), &trak]);
+    [mp4_box("mdat", &[&data]), moov].concat()
 }
 
 const CONF: &str = "location / { mp4; }";

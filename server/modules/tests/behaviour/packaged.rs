@@ -7,7 +7,7 @@ const POST: &str = "POST /app/a%20b?c=d HTTP/1.1\r\nHost: localhost:81\r\nConten
                     Content-Length: 2\r\n\r\nhi";
 
 /// Returns the parameters of a request for an application, without the client's fields.
-fn told(location: &str, request: &str) -> Vec<String> {
+fn params_with(location: &str, request: &str) -> Vec<String> {
     let mut site = Site::server(&format!("location /app/ {{ {location} }}"));
     site.send(request);
     let sent = site.servers.sent().remove(0);
@@ -54,11 +54,11 @@ const FASTCGI: [&str; 7] = [
 fn fastcgi_params_tell_all_but_the_script_which_fastcgi_conf_tells_too() {
     let params = include_str!("../../../../conf/fastcgi_params");
     let location = format!("{params} fastcgi_pass 127.0.0.1:9000;");
-    assert_eq!(told(&location, POST), common_and(&FASTCGI));
+    assert_eq!(params_with(&location, POST), common_and(&FASTCGI));
     let conf = include_str!("../../../../conf/fastcgi.conf");
     let location = format!("{conf} fastcgi_pass 127.0.0.1:9000;");
     let with_script = [&FASTCGI[..], &["SCRIPT_FILENAME=/www/app/a b"]].concat();
-    assert_eq!(told(&location, POST), common_and(&with_script));
+    assert_eq!(params_with(&location, POST), common_and(&with_script));
 }
 
 #[test]
@@ -66,11 +66,11 @@ fn scgi_params_and_uwsgi_params_tell_what_their_protocols_know() {
     let params = include_str!("../../../../conf/scgi_params");
     let location = format!("{params} scgi_pass 127.0.0.1:9000;");
     let others = ["CONTENT_LENGTH=2", "DOCUMENT_URI=/app/a b", "SCGI=1"];
-    assert_eq!(told(&location, POST), common_and(&others));
+    assert_eq!(params_with(&location, POST), common_and(&others));
     let params = include_str!("../../../../conf/uwsgi_params");
     let location = format!("{params} uwsgi_pass 127.0.0.1:9000;");
     let others = ["CONTENT_LENGTH=2", "PATH_INFO=/app/a b"];
-    assert_eq!(told(&location, POST), common_and(&others));
+    assert_eq!(params_with(&location, POST), common_and(&others));
 }
 
 /// A site of PHP, with the snippet and its included files in their places.
@@ -99,10 +99,10 @@ fn the_snippet_for_php_runs_scripts_that_exist() {
     ] {
         assert_eq!(site.get(target).status, 200, "{target}");
         let sent = site.servers.sent().remove(0);
-        let told = |name: &str| sent.field(name);
-        assert_eq!(told("SCRIPT_FILENAME"), file, "{target}");
-        assert_eq!(told("SCRIPT_NAME"), name, "{target}");
-        assert_eq!(told("PATH_INFO"), path, "{target}");
+        let param = |name: &str| sent.field(name);
+        assert_eq!(param("SCRIPT_FILENAME"), file, "{target}");
+        assert_eq!(param("SCRIPT_NAME"), name, "{target}");
+        assert_eq!(param("PATH_INFO"), path, "{target}");
     }
 }
 

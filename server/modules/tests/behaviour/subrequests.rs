@@ -212,9 +212,9 @@ fn what_is_ready_leaves_before_a_subrequest_that_waits() {
 }
 
 /// A body that is generated while it is pulled.
-struct Made(Vec<BodyRead>);
+struct Generated(Vec<BodyRead>);
 
-impl BodySource for Made {
+impl BodySource for Generated {
     fn next(&mut self, _: &mut Ctx<'_>) -> BodyRead {
         self.0.pop().unwrap_or(BodyRead::End)
     }
@@ -229,7 +229,7 @@ fn a_body_that_is_made_later_is_joined() {
         BodyRead::Chunk(Chunk::Static(b"made")),
         BodyRead::Pending(Wait::until(1234)),
     ];
-    x.body.source = Some(Box::new(Made(Vec::from(pieces))));
+    x.body.source = Some(Box::new(Generated(Vec::from(pieces))));
     let mut got = Vec::new();
     let mut waits = Vec::new();
     loop {
