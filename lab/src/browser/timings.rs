@@ -1,9 +1,9 @@
-//! LifecycleTimes of a page: paints, the document's end, the load event.
+//! Lifecycle times of a page: paints, the document's end, the load event.
 
 use super::events::LifecycleEvent;
 use crate::page::PageTimings;
 
-/// LifecycleTimes of the page in the main frame, seconds of the monotonic clock.
+/// Lifecycle times of the page in the main frame, seconds of the monotonic clock.
 #[derive(Debug, Default)]
 pub(super) struct LifecycleTimes {
     /// Id of the document with these times: a script may navigate to another one.
