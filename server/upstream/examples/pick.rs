@@ -9,7 +9,7 @@ use server_upstream::group::Server;
 use server_upstream::peers::{PeerList, TriedPeers};
 use server_upstream::route::UpstreamAddr;
 
-/// A repeatable sequence of numbers below a limit (SplitMix64).
+/// Returns a reproducible sequence of numbers below a limit (SplitMix64).
 fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     move |below| {
         seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
@@ -18,14 +18,14 @@ fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Time that the thread had a processor, nanoseconds; 0 if the kernel does not count it.
+/// Returns the CPU time of the thread, nanoseconds; 0 if the kernel does not count it.
 fn processor_ns() -> u64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let first = counts.split(' ').next().unwrap_or_default();
     first.parse().unwrap_or(0)
 }
 
-/// Peers with weights of 1 to `weights`.
+/// Makes peers with weights of 1 to `weights`.
 fn peers(count: u32, weights: u64) -> PeerList {
     let mut next = numbers(7);
     let servers = (0..count).map(|n| {
@@ -40,7 +40,7 @@ fn peers(count: u32, weights: u64) -> PeerList {
     PeerList::of(&servers.collect::<Vec<_>>())
 }
 
-/// Nanoseconds of a request in each round, in ascending order.
+/// Returns nanoseconds per request of each round, in ascending order.
 fn rounds(peers: &mut PeerList, fails: bool, requests: u64) -> Vec<u64> {
     let mut next = numbers(8);
     let mut now_s = 1000;
@@ -86,7 +86,7 @@ fn main() {
                 "rising" => REQUESTS / u64::from(count / 64 + 1),
                 _ => REQUESTS,
             };
-            // The first choice of a long list makes its tournament.
+            // The first choice in a long list builds its tournament.
             rounds(&mut peers, false, requests);
             let all = rounds(&mut peers, fails, requests);
             let (median, slowest) = (all[all.len() / 2], all[all.len() - 1]);

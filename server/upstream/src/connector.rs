@@ -24,20 +24,19 @@ pub trait Connector {
     /// and never fails: a failure is an event of the request.
     fn call(&mut self, route: Route, request: RequestSpec, waker: Waker) -> UpstreamRequest;
 
-    /// Takes back the memory of an attempt that is over.
+    /// Takes back the memory of an attempt that has ended.
     fn recycle(&mut self, _: AttemptWatch) {}
 
     /// Takes back the memory of a response's head.
     fn recycle_head(&mut self, _: Box<ResponseHead>) {}
 
-    /// An empty list of fields, for a request.
+    /// Returns an empty list of fields, for a request.
     fn fields(&mut self) -> Fields {
         Fields::default()
     }
 
-    /// Looks up the addresses of a name, at these name servers or those of the system. A cached answer is returned at
-    /// once; otherwise the waker wakes when the answer is there, after `timeout_ms` milliseconds at the latest (0: no
-    /// limit).
+    /// Resolves a name by these name servers or those of the system. A cached answer is available at once. Otherwise
+    /// the waker is called with the answer, after at most `timeout_ms` milliseconds (0: no limit).
     fn resolve(
         &mut self,
         servers: Option<&Arc<NameServers>>,
@@ -47,11 +46,11 @@ pub trait Connector {
     ) -> Lookup;
 }
 
-/// A name being resolved. Dropping it takes the question back.
+/// A name being resolved. Dropping it cancels the query.
 #[derive(Clone, Debug, Default)]
 pub struct Lookup(Rc<RefCell<Option<Result<Resolved, String>>>>);
 
-/// Looks up a name for the request: at these name servers, within this many milliseconds (0: no limit).
+/// Resolves a name for the request. Arguments: name servers, name, and timeout in milliseconds (0: none).
 pub type Resolve<'a> = &'a mut dyn FnMut(Option<&Arc<NameServers>>, &str, u64) -> Lookup;
 
 /// The addresses of a name.
@@ -59,7 +58,7 @@ pub type Resolve<'a> = &'a mut dyn FnMut(Option<&Arc<NameServers>>, &str, u64) -
 pub struct Resolved {
     /// The addresses, at least one.
     pub addresses: Rc<[IpAddr]>,
-    /// Until when they are valid, monotonic milliseconds.
+    /// End of their validity, monotonic milliseconds.
     pub valid_until_ms: u64,
 }
 
@@ -70,7 +69,7 @@ impl Lookup {
         Self::default()
     }
 
-    /// The answer, if it is there; an error is as the log words it, such as "3: Host not found".
+    /// Returns the answer, if there is one. An error has the text for the log, such as "3: Host not found".
     pub fn answer(&self) -> Option<Result<Resolved, String>> {
         self.0.borrow().clone()
     }
@@ -80,12 +79,12 @@ impl Lookup {
         self.0.borrow().is_some()
     }
 
-    /// Sets the answer; called by the connector, which wakes the exchange then.
+    /// Sets the answer. Called by the connector, which then wakes the exchange.
     pub fn complete(&self, answer: Result<Resolved, String>) {
         *self.0.borrow_mut() = Some(answer);
     }
 
-    /// Whether the exchange has dropped its copy of the lookup; for the connector, which holds the other copy.
+    /// Whether the exchange has dropped its copy of the lookup. Called by the connector, which has the other copy.
     pub fn is_abandoned(&self) -> bool {
         Rc::strong_count(&self.0) == 1
     }

@@ -2,16 +2,16 @@
 //!
 //! Absent: the words of nginx's log for them, which are in `server_http`.
 
-/// Why an attempt failed, and whether another one is safe.
+/// Reason of a failed attempt, and whether another attempt is safe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamError {
     /// The kind of failure.
     pub failure: Failure,
-    /// Bytes of the request that were given to the socket.
+    /// Number of request bytes passed to the socket.
     pub sent_bytes: u64,
     /// The connection had been idle or had brought a response, or the server refused the stream. Another attempt is free.
     pub reused: bool,
-    /// The server is known to have processed nothing of the request: sending it again is safe whatever its method is.
+    /// The server has certainly not processed the request. Sending it again is safe for every method.
     pub untouched: bool,
 }
 
@@ -27,7 +27,7 @@ impl UpstreamError {
     }
 }
 
-/// The ways in which an attempt fails.
+/// Kinds of failures.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
     /// A call on the socket failed: its name as in nginx's log ("connect()", "recv()", "writev()"), and the error number.
@@ -37,9 +37,9 @@ pub enum Failure {
         /// The error number of the system.
         errno: i32,
     },
-    /// `worker_connections` leaves no connection for it; already logged.
+    /// `worker_connections` allows no further connection; already logged.
     NoConnection,
-    /// The time for connecting, sending or reading is over.
+    /// The timeout for connecting, sending or reading has expired.
     TimedOut,
     /// The server closed the connection before the response was complete.
     Closed,

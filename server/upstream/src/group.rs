@@ -1,7 +1,7 @@
-//! Groups of servers as the configuration has them: named by `upstream`, or made of the constant address of a `proxy_pass`.
+//! Groups of servers in the configuration: defined by `upstream`, or made from the constant address of a `proxy_pass`.
 //!
-//! A group may be used before it is defined. Groups are checked at the end of their block ([`Groups::finish`]): there the
-//! hosts of undefined groups are looked up. Absent: the choice of a server ([`crate::picker`]).
+//! A group may be used before its definition. At the end of their block groups are checked, and the hosts of undefined
+//! groups are looked up ([`Groups::finish`]). Absent: the choice of a server ([`crate::picker`]).
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
@@ -21,22 +21,22 @@ use crate::route::UpstreamAddr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupId(pub usize);
 
-/// Which servers a request is passed to.
+/// The servers for a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// A group of the configuration, named by `upstream` or made of a constant address.
+    /// A group of the configuration, defined by `upstream` or made from a constant address.
     Group(GroupId),
-    /// These addresses, for this request alone.
+    /// Addresses for this request only.
     Addresses(Vec<UpstreamAddr>),
-    /// A name that is resolved now, and the port for its addresses.
+    /// A name to be resolved for this request, and the port.
     Name(String, u16),
 }
 
-/// The groups of a configuration, in the order in which they were first named.
+/// The groups of a configuration, in the order of their first use.
 #[derive(Default)]
 pub struct Groups {
     list: Vec<Group>,
-    /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not written.
+    /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not set.
     pub unresolved_is_error: Option<bool>,
     /// Indices in the list of groups with a name, in lower case: there may be thousands.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
@@ -45,17 +45,17 @@ pub struct Groups {
 /// One group.
 #[derive(Debug)]
 pub struct Group {
-    /// Its name as it was written first, or the host.
+    /// The name as first written, or the host.
     pub name: Arc<[u8]>,
-    /// An `upstream` block defines it.
+    /// Whether an `upstream` block defines it.
     pub is_defined: bool,
-    /// The port of all servers of an undefined group; 0 for a UNIX-domain socket and for groups that are defined.
+    /// Port of all servers of an undefined group; 0 for a UNIX-domain socket, and for a defined group.
     pub port: u16,
-    /// The servers, in the order in which they are written.
+    /// The servers, in their written order.
     pub servers: Vec<Server>,
     /// `keepalive`; `None` if no connections are kept.
     pub keepalive: Option<Keepalive>,
-    /// The name servers for hosts that were not found; `None`: those of the system.
+    /// Name servers for hosts that were not found; `None`: those of the system.
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` if it is not set.
     pub resolver_timeout_ms: Option<u64>,
@@ -68,9 +68,9 @@ pub struct Group {
 /// One `server`.
 #[derive(Clone, Debug, Default)]
 pub struct Server {
-    /// The name as it is written.
+    /// The name as written.
     pub name: Arc<[u8]>,
-    /// Its addresses; none while its host is not found.
+    /// Its addresses; empty while its host is not found.
     pub addresses: Vec<UpstreamAddr>,
     /// The host that was not found when the configuration was read: it is resolved at run time.
     pub unresolved: Option<UnresolvedHost>,
@@ -100,7 +100,7 @@ pub struct UnresolvedHost {
 }
 
 impl UnresolvedHost {
-    /// The host of one request.
+    /// Makes the host of one request.
     pub(crate) fn new(name: &str, port: u16) -> Self {
         Self {
             name: name.to_owned(),
@@ -115,7 +115,7 @@ impl UnresolvedHost {
 pub struct Keepalive {
     /// Connections kept.
     pub connections: usize,
-    /// Locations do not share them.
+    /// Whether each location has its own connections.
     pub is_local: bool,
     /// `keepalive_requests`.
     pub requests: u64,
@@ -134,20 +134,20 @@ impl Index<GroupId> for Groups {
 }
 
 impl Groups {
-    /// All groups.
+    /// Returns all groups.
     pub fn iter(&self) -> impl Iterator<Item = &Group> {
         self.list.iter()
     }
 
-    /// The group being defined.
+    /// Returns a group for changes during its definition.
     pub fn get_mut(&mut self, id: GroupId) -> &mut Group {
         &mut self.list[id.0]
     }
 
-    /// Begins the definition of the group that the first word of an `upstream` names.
+    /// Begins the definition of the group with the name in an `upstream` directive.
     ///
     /// # Errors
-    /// It is defined already, or was used with a port.
+    /// The group is defined already, or was used with a port.
     pub fn define(&mut self, d: &Directive) -> Result<GroupId, ConfError> {
         let name = d.arg_str(0);
         let first = self.groups_named(name).next().map(|(id, _)| id);
@@ -178,7 +178,7 @@ impl Groups {
     /// path. `port` is the written one.
     ///
     /// # Errors
-    /// A group that is defined has no port.
+    /// A defined group is used with a port.
     pub fn add(
         &mut self,
         d: &Directive,
@@ -204,7 +204,7 @@ impl Groups {
         let literal = literal(host, meant).filter(|_| is_unix || meant != 0);
         let server = literal.map(|address| Server {
             addresses: vec![address],
-            // As in nginx nothing is counted against an address that is written as such.
+            // As in nginx, failures of a literal address do not count.
             max_fails: 0,
             fail_timeout_s: 0,
             ..Server::implicit(host)
@@ -239,11 +239,11 @@ impl Groups {
         })
     }
 
-    /// Looks up the hosts of undefined groups, and checks each group as a whole. `resolver` is for groups without one of
-    /// their own: the name servers, and the time limit of a lookup in milliseconds.
+    /// Looks up the hosts of undefined groups, and checks each group. `resolver` is for groups without their own: name
+    /// servers, and the timeout of a lookup in milliseconds.
     ///
     /// # Errors
-    /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also hosts that are not found.
+    /// nginx's: a group has no servers or no port. With `upstream_unresolved error` also a host that is not found.
     pub fn finish(
         &mut self,
         cx: &mut dyn ConfigContext,
@@ -287,7 +287,7 @@ impl Groups {
         GroupId(id)
     }
 
-    /// The groups of a name, which are of different ports, in their order.
+    /// Returns the groups of a name, which differ in their ports, in order.
     fn groups_named(&self, host: &str) -> impl Iterator<Item = (usize, &Group)> {
         let ids = self.by_name.get(host.to_ascii_lowercase().as_bytes());
         let ids = ids.map_or(&[][..], Vec::as_slice);
@@ -333,7 +333,7 @@ fn look_up_host(cx: &mut dyn ConfigContext, group: &mut Group) -> Result<(), Con
 }
 
 impl Server {
-    /// A server as `server` makes it without parameters.
+    /// Makes a server with the defaults of the `server` directive.
     pub fn new() -> Self {
         Self {
             weight: 1,
@@ -343,7 +343,7 @@ impl Server {
         }
     }
 
-    /// Reads the address of a `server` directive, and looks its host up.
+    /// Reads the address of a `server` directive, and looks up its host.
     ///
     /// # Errors
     /// nginx's.
@@ -372,7 +372,7 @@ impl Server {
         ) {
             (Ok(found), _) => self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
             (Err(why), Some(name)) => {
-                // The port was found right before the host was looked up.
+                // The port was valid, since it is parsed before the lookup.
                 let port = text
                     .split_once(':')
                     .and_then(|(_, port)| conf::parse_digits(port));
@@ -387,7 +387,7 @@ impl Server {
         Ok(())
     }
 
-    /// The server of an undefined group.
+    /// Makes the server of an undefined group.
     fn implicit(host: &str) -> Self {
         Self {
             name: Arc::from(host.as_bytes()),
@@ -408,7 +408,7 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
     Some(UpstreamAddr::Inet(SocketAddr::new(ip, port)))
 }
 
-/// Port of a `server` that names none.
+/// Default port of a `server`.
 const SERVER_PORT: u16 = 80;
 /// Hint for a host that is not found.
 const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";

@@ -1,6 +1,6 @@
-//! Groups as one thread has them: with its peers, or its copy of the names of shared ones.
+//! Groups of one thread, with the thread's peers, or with its copy of the names of shared peers.
 //!
-//! The state of a group begins anew with each configuration, as in nginx without `zone`; shared peers stay.
+//! A new configuration starts with new groups, as in nginx without `zone`. Shared peers stay.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -19,13 +19,13 @@ use crate::shared::{Peers, SharedPeers};
 /// A thread's state of the groups of one configuration.
 #[derive(Debug)]
 pub struct LocalGroups {
-    /// Each is made with its first request: a request does not pay for the groups of others.
+    /// Each group is made for its first request, so that a request does not pay for other groups.
     groups: Vec<OnceCell<Rc<LocalGroup>>>,
-    /// Digests of places of the configuration that pass requests on; 0 before the first use.
+    /// Digests of locations that pass requests on; 0 before the first use.
     place_digests: Box<[Cell<u64>]>,
 }
 
-/// A group of one thread: of the configuration, or of a request alone.
+/// A group of one thread: from the configuration, or for one request.
 #[derive(Debug)]
 pub struct LocalGroup {
     pub(crate) name: Box<[u8]>,
@@ -40,11 +40,11 @@ pub struct LocalGroup {
 /// Addresses and names of peers, by index.
 type SelectedPeers = Vec<Option<(PeerId, SelectedPeer)>>;
 
-/// The name servers for hosts without addresses, and the time limit of a lookup, milliseconds.
+/// Name servers for hosts without addresses, and the timeout of a lookup in milliseconds.
 pub type LookupBy<'a> = (Option<&'a Arc<NameServers>>, u64);
 
 impl LocalGroups {
-    /// For a configuration with this many groups, and this many places that may pass requests on.
+    /// Makes the state for a configuration with this number of groups, and of locations that may pass requests on.
     pub fn new(groups: usize, places: usize) -> Self {
         Self {
             groups: vec![OnceCell::new(); groups],
@@ -52,13 +52,13 @@ impl LocalGroups {
         }
     }
 
-    /// A group of the configuration.
+    /// Returns a group of the configuration.
     pub fn group(&self, groups: &Groups, id: GroupId) -> Rc<LocalGroup> {
         let made = || Rc::new(LocalGroup::new(&groups[id]));
         Rc::clone(self.groups[id.0].get_or_init(made))
     }
 
-    /// The digest of a place by its number; `digest` computes it once, and returns no 0.
+    /// Returns the digest of a location by its number. `digest` computes it once, and must not return 0.
     pub fn place_digest(&self, place: usize, digest: impl FnOnce() -> u64) -> u64 {
         let known = &self.place_digests[place];
         if known.get() == 0 {
@@ -67,7 +67,7 @@ impl LocalGroups {
         known.get()
     }
 
-    /// Frees groups, each of which costs one of `steps`; all of them if some are left.
+    /// Frees groups. Each group costs one of `steps`; groups remain if `steps` reaches 0 first.
     pub fn release(&mut self, steps: &mut usize) {
         while *steps > 0 && self.groups.pop().is_some() {
             *steps -= 1;
@@ -76,7 +76,7 @@ impl LocalGroups {
 }
 
 impl LocalGroup {
-    /// A group of the configuration.
+    /// Makes a group from the configuration.
     pub fn new(group: &Group) -> Self {
         let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
         let by = (group.resolver.as_ref(), timeout_ms);
@@ -88,7 +88,7 @@ impl LocalGroup {
         }
     }
 
-    /// Servers of one request, which are known by their addresses.
+    /// Makes a group for one request from addresses.
     pub fn of_addresses(addresses: Vec<UpstreamAddr>) -> Self {
         let name = addresses.first().map(ToString::to_string);
         let name = name.unwrap_or_default();
@@ -100,7 +100,7 @@ impl LocalGroup {
         Self::of(name.as_bytes(), &[server], (None, 0))
     }
 
-    /// Servers of one request, with a name that is resolved for it.
+    /// Makes a group for one request from a name, which is resolved.
     pub fn of_name(name: &str, port: u16, by: LookupBy<'_>) -> Self {
         let server = Server {
             name: name.as_bytes().into(),
@@ -110,7 +110,7 @@ impl LocalGroup {
         Self::of(name.as_bytes(), &[server], by)
     }
 
-    /// A group with peers that all threads share.
+    /// Makes a group with peers shared by all threads.
     pub fn of_shared(name: &[u8], peers: Arc<SharedPeers>) -> Self {
         Self {
             selected: Some(RefCell::default()),
@@ -118,7 +118,7 @@ impl LocalGroup {
         }
     }
 
-    /// A group of these servers.
+    /// Makes a group of these servers.
     pub(crate) fn of(name: &[u8], servers: &[Server], by: LookupBy<'_>) -> Self {
         match ResolvedHosts::new(servers, by.0, by.1) {
             Some((hosts, peers)) => Self::with(name, Peers::local(peers), Some(hosts)),

@@ -1,4 +1,4 @@
-//! One address of a server: its limits, its counts, and its names for a thread.
+//! One address of a server: its limits, counters and names.
 
 use std::rc::Rc;
 use std::sync::Arc;
@@ -8,33 +8,33 @@ use crate::health::passive::Failures;
 use crate::route::UpstreamAddr;
 use crate::weights::Weights;
 
-/// One address of a server, and how it fares.
+/// One address of a server, and its state.
 #[derive(Debug)]
 pub struct Peer {
     addr: UpstreamAddr,
-    /// The server as it is written.
+    /// The server as written.
     server: Arc<[u8]>,
     pub(crate) is_backup: bool,
     pub(crate) is_down: bool,
     max_conns: u64,
-    /// Attempts that have it now.
+    /// Number of attempts in progress.
     pub(crate) conns: u64,
     pub(crate) failures: Failures,
     pub(crate) weights: Weights,
-    /// Its number in the list of its kind.
+    /// Its number in its list (primary or backup).
     pub(crate) number: u32,
-    /// Counts the peers that had its place.
+    /// Number of earlier peers at its index.
     pub(crate) life: u32,
 }
 
-/// Address and names of a peer, for one thread. They are copies: threads share no counter of references.
+/// Address and names of a peer, for one thread. They are copies, so that threads share no reference counter.
 #[derive(Clone, Debug)]
 pub struct SelectedPeer {
     /// The address.
     pub addr: UpstreamAddr,
-    /// The address as `$upstream_addr` shows it.
+    /// The address as in `$upstream_addr`.
     pub name: Rc<[u8]>,
-    /// The server as it is written in the configuration, for `$upstream_last_server_name`.
+    /// The server as written in the configuration, for `$upstream_last_server_name`.
     pub server: Rc<[u8]>,
 }
 
@@ -54,7 +54,7 @@ impl Peer {
         }
     }
 
-    /// Takes the parameters of a server; counts stay.
+    /// Sets the parameters of a server; counters stay.
     pub(crate) fn set_server(&mut self, server: &Server) {
         self.server = Arc::clone(&server.name);
         self.is_backup = server.is_backup;
@@ -64,12 +64,12 @@ impl Peer {
         self.weights.set(server.weight);
     }
 
-    /// The address.
+    /// Returns the address.
     pub fn addr(&self) -> &UpstreamAddr {
         &self.addr
     }
 
-    /// Failures so far.
+    /// Returns the failures so far.
     pub fn failures(&self) -> &Failures {
         &self.failures
     }
@@ -87,7 +87,7 @@ impl Peer {
 }
 
 impl SelectedPeer {
-    /// Copies of a peer's names.
+    /// Copies a peer's names.
     pub fn of(peer: &Peer) -> Self {
         let addr = match &peer.addr {
             UpstreamAddr::Inet(addr) => UpstreamAddr::Inet(*addr),

@@ -14,7 +14,7 @@ use crate::health::passive::Failures;
 use crate::peer::Peer;
 use crate::route::UpstreamAddr;
 
-/// A peer of a list. It means no other peer after that one has left the list.
+/// Identifies a peer of a list. It never identifies a later peer at the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerId {
     index: u32,
@@ -22,7 +22,7 @@ pub struct PeerId {
 }
 
 impl PeerId {
-    /// Its place among the peers of its list, which other peers may have had before.
+    /// Returns its index in the list. Earlier peers may have had this index.
     #[inline]
     pub fn index(self) -> usize {
         self.index as usize
@@ -32,14 +32,14 @@ impl PeerId {
 /// All peers of a group.
 #[derive(Debug, Default)]
 pub struct PeerList {
-    /// By index; places of peers that left are in `free`.
+    /// Peers by index. `free` has the indices of removed peers.
     peers: Vec<Peer>,
     free: Vec<u32>,
     primary: RoundRobin,
     backup: RoundRobin,
     /// Counts changes of the lists, to which numbers in [`TriedPeers`] refer.
     changes: u32,
-    /// Peers that are not down.
+    /// Number of peers that are not down.
     up: usize,
 }
 
@@ -47,14 +47,14 @@ pub struct PeerList {
 #[derive(Debug, Default)]
 pub struct TriedPeers {
     numbers: TriedNumbers,
-    /// Backup servers are used from here on.
+    /// Only backup servers are used from now on.
     in_backup: bool,
-    /// The state of the lists that `tried` is about.
+    /// The value of [`PeerList`]'s `changes` for which `tried` is valid.
     changes: u32,
 }
 
 impl PeerList {
-    /// The peers of servers with addresses.
+    /// Makes the peers of the servers' known addresses.
     pub fn of(servers: &[Server]) -> Self {
         let mut list = Self::default();
         let all = servers.iter();
@@ -64,13 +64,13 @@ impl PeerList {
         list
     }
 
-    /// Ends tournaments, since they refer to peers by place.
+    /// Ends tournaments before a change, since they refer to peers by position.
     fn close(&mut self) {
         self.primary.close(&mut self.peers);
         self.backup.close(&mut self.peers);
     }
 
-    /// Adds a peer, which takes no part before [`Self::set_list`].
+    /// Adds a peer. It is used after [`Self::set_list`].
     pub fn add(&mut self, server: &Server, addr: &UpstreamAddr) -> PeerId {
         self.close();
         let Some(index) = self.free.pop() else {
@@ -84,7 +84,7 @@ impl PeerList {
         PeerId { index, life }
     }
 
-    /// Removes a peer; [`Self::set_list`] must follow.
+    /// Removes a peer. [`Self::set_list`] must follow.
     pub fn remove(&mut self, id: PeerId) {
         self.close();
         if let Some(peer) = self.get_mut(id) {
@@ -105,11 +105,11 @@ impl PeerList {
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// Takes these servers in the place of the ones before. Peers with an address that stays keep their counts.
+    /// Replaces the servers. Peers with the same address keep their counters.
     pub fn set_servers(&mut self, servers: &[Server]) {
         self.close();
         let mut before: HashMap<UpstreamAddr, Vec<PeerId>> = HashMap::new();
-        // The last one first, since they are taken from the end.
+        // Reversed, since peers are taken from the end.
         for index in self.primary.list().iter().chain(self.backup.list()).rev() {
             let peer = &self.peers[*index as usize];
             let id = PeerId {
@@ -137,7 +137,7 @@ impl PeerList {
         self.set_list(&ids);
     }
 
-    /// A peer, unless it has left the list.
+    /// Returns a peer, unless it was removed.
     pub fn get(&self, id: PeerId) -> Option<&Peer> {
         let peer = self.peers.get(id.index as usize);
         peer.filter(|peer| peer.life == id.life)
@@ -149,24 +149,24 @@ impl PeerList {
         peer.filter(|peer| peer.life == id.life)
     }
 
-    /// Maximum number of attempts of a request: one for each peer that is not down.
+    /// Returns the maximum number of attempts of a request: one for each peer that is not down.
     pub fn tries(&self) -> usize {
         self.up
     }
 
-    /// Whether there is no choice.
+    /// Whether the group has exactly one peer.
     #[inline]
     pub fn is_single(&self) -> bool {
         self.primary.list().len() == 1 && self.backup.list().is_empty()
     }
 
-    /// Whether there is no peer at all.
+    /// Whether there is no peer.
     pub fn is_empty(&self) -> bool {
         self.primary.list().is_empty() && self.backup.list().is_empty()
     }
 
-    /// Chooses a peer that the request has not tried, and takes a place among its `max_conns`. The only peer of a group may be
-    /// tried again.
+    /// Chooses a peer that the request has not tried, and counts a connection for `max_conns`. The only peer of a group
+    /// may be tried again.
     #[inline]
     pub fn pick(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<PeerId> {
         let index = match self.is_single() {
@@ -188,7 +188,7 @@ impl PeerList {
 
     fn pick_of_many(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<u32> {
         if tried.changes != self.changes {
-            // The marks are about a list that is no more; how often a server is tried has a limit of its own.
+            // The marks belong to an old list. The number of attempts has its own limit.
             tried.changes = self.changes;
             tried.numbers.clear();
         }
@@ -204,7 +204,7 @@ impl PeerList {
         self.backup.pick(peers, numbers, now_s)
     }
 
-    /// Releases the place of an attempt that has ended.
+    /// Uncounts the connection of an ended attempt.
     #[inline]
     pub fn release(&mut self, id: PeerId) {
         let Some(peer) = self.get_mut(id) else {
@@ -217,7 +217,7 @@ impl PeerList {
         }
     }
 
-    /// Counts a failure; returns whether the peer is left out from now on.
+    /// Counts a failure. Returns whether the peer is excluded from now on.
     pub fn fail(&mut self, id: PeerId, now_s: u64) -> bool {
         let Some(peer) = self.get_mut(id) else {
             return false;
@@ -236,7 +236,7 @@ impl PeerList {
         self.update_failures(id, Failures::succeed);
     }
 
-    /// Forgets the failures of a peer.
+    /// Clears the failures of a peer.
     #[inline]
     pub fn reset_failures(&mut self, id: PeerId) {
         self.update_failures(id, Failures::reset);

@@ -18,7 +18,7 @@ fn peers(servers: &[Server]) -> PeerList {
     PeerList::of(servers)
 }
 
-/// The port of a peer.
+/// Returns the port of a peer.
 fn port(peers: &PeerList, id: PeerId) -> u16 {
     match peers.get(id).map(Peer::addr) {
         Some(UpstreamAddr::Inet(addr)) => addr.port(),
@@ -26,7 +26,7 @@ fn port(peers: &PeerList, id: PeerId) -> u16 {
     }
 }
 
-/// A choice for a new request, which ends at once.
+/// Chooses a peer for a new request, which ends at once.
 fn pick(peers: &mut PeerList, now_s: u64) -> Option<PeerId> {
     let id = peers.pick(&mut TriedPeers::default(), now_s)?;
     peers.release(id);
@@ -203,7 +203,7 @@ fn the_only_server_is_usable_unless_down_or_full() {
     }
 }
 
-/// Chooses by looking at each peer: the definition of smooth weighted round robin.
+/// Chooses by comparing all peers: the definition of smooth weighted round robin.
 fn scan(list: &[u32], peers: &mut [Peer], tried: &[u32], now_s: u64) -> Option<u32> {
     let mut best: Option<(u32, i64)> = None;
     let mut total = 0;
@@ -254,7 +254,7 @@ fn scanned(
     Some(PeerId { index, life })
 }
 
-/// A server with parameters by chance.
+/// Makes a server with random parameters.
 fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
     Server {
         weight: [1, 1, 2, 5, 100, rng.i64(1..1 << 20)][rng.usize(..6)],
@@ -281,7 +281,7 @@ fn choices_are_those_of_a_scan() {
         let mut held: Vec<PeerId> = Vec::new();
         for n in 0..700 {
             let (mut tries, mut tried) = (TriedPeers::default(), (Vec::new(), false));
-            // A request may try some peers at once.
+            // A request may try several peers at once.
             for _ in 0..[1, 1, 1, 1, 4, 40][rng.usize(..6)] {
                 let picks = [
                     lists[0].pick(&mut tries, now_s),

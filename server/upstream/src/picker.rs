@@ -1,7 +1,7 @@
 //! The choice of servers for one request.
 //!
-//! A [`Picker`] tries each server of a group at most once; the server of a group that has one address any number of times. A
-//! name without addresses is looked up first, and the request waits.
+//! A [`Picker`] tries each server of a group at most once. The only server of a group may be tried again. A name
+//! without addresses is resolved first, and the request waits.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
@@ -16,27 +16,27 @@ use crate::pool;
 use crate::resolved_hosts::PendingLookups;
 use crate::route::Pool;
 
-/// The result of [`Picker::pick`].
+/// Result of [`Picker::pick`].
 #[derive(Debug)]
 pub enum Pick {
     /// A server.
     Selected(SelectedPeer),
-    /// None is alive and free ("no live upstreams").
+    /// No server is usable ("no live upstreams").
     None,
-    /// Names are being resolved; the waker of the lookup wakes.
+    /// Names are being resolved. The waker of the lookup is called.
     Wait,
-    /// The name does not resolve: the text for the log.
+    /// The name does not resolve; the log text.
     Unresolved(String),
 }
 
-/// How an attempt ended, as the group counts it.
+/// Result of an attempt, for the group's counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The server has answered.
     Alive,
-    /// The attempt failed in a way that counts against the server.
+    /// The attempt failed, and the failure counts.
     Failed,
-    /// Another server is to be tried, but this one is not to blame (`http_403`, `http_404`).
+    /// Another server is to be tried, but the failure does not count (`http_403`, `http_404`).
     Next,
 }
 
@@ -44,16 +44,16 @@ pub enum Outcome {
 #[derive(Debug)]
 pub struct Picker {
     group: Rc<LocalGroup>,
-    /// Its place among `max_conns` is taken.
+    /// The chosen peer; its connection counts for `max_conns`.
     current: Option<PeerId>,
-    /// The group had no choice when `current` was chosen.
+    /// The group had only one peer when `current` was chosen.
     is_single: bool,
     tried: TriedPeers,
     asked: PendingLookups,
 }
 
 impl Picker {
-    /// For a request to this group.
+    /// Makes a picker for a request to this group.
     pub fn new(group: Rc<LocalGroup>) -> Self {
         Self {
             group,
@@ -64,14 +64,14 @@ impl Picker {
         }
     }
 
-    /// Maximum number of attempts, as nginx counts them (`pc->tries`); known once a server was chosen, since names may
-    /// have to be resolved before.
+    /// Returns the maximum number of attempts, as counted by nginx (`pc->tries`). It is known once a server was chosen,
+    /// since names may have to be resolved before.
     pub fn tries(&self) -> u32 {
         let tries = self.group.peers.with(|peers| peers.tries());
         u32::try_from(tries).unwrap_or(u32::MAX)
     }
 
-    /// Chooses a server. Its place among `max_conns` is released by [`Picker::finish`] or on drop. `now_ms` is monotonic.
+    /// Chooses a server. [`Picker::finish`] or the drop uncounts its connection for `max_conns`. `now_ms` is monotonic.
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
         if self.group.hosts.is_none() {
@@ -106,8 +106,8 @@ impl Picker {
         }
     }
 
-    /// The attempt with the server that was chosen last has ended. Returns whether that server is now left out for a while,
-    /// which the caller logs ("upstream server temporarily disabled").
+    /// Ends the attempt with the chosen server. Returns whether the server is now excluded for a while. The caller logs
+    /// this ("upstream server temporarily disabled").
     #[inline]
     pub fn finish(&mut self, now_ms: u64, outcome: Outcome) -> bool {
         let Some(peer) = self.current.take() else {
@@ -127,7 +127,7 @@ impl Picker {
         })
     }
 
-    /// The name of the group, or the host that is resolved: for logs, `$proxy_host`-like variables and pools.
+    /// Returns the name of the group, or the host to be resolved: for logs, variables such as `$proxy_host`, and pools.
     pub fn name(&self) -> &[u8] {
         &self.group.name
     }
@@ -137,8 +137,8 @@ impl Picker {
         self.group.keepalive.is_some()
     }
 
-    /// The pool of idle connections of the group, if it keeps any. `place` is a digest of the location that passes the request on,
-    /// and is computed only if locations do not share connections.
+    /// Returns the group's pool of idle connections, if it has one. `place` is a digest of the location that passes the
+    /// request. It is computed only if locations do not share connections.
     pub fn pool(&self, place: impl FnOnce() -> u64) -> Option<Pool> {
         let keepalive: &Keepalive = self.group.keepalive.as_ref()?;
         Some(pool::pool(self.group.digest, keepalive, place))
@@ -168,7 +168,7 @@ impl Drop for Picker {
     }
 }
 
-/// Failures are counted in whole seconds, as in nginx.
+/// Converts to whole seconds, in which failures are counted, as in nginx.
 fn seconds(ms: u64) -> u64 {
     ms / 1000
 }

@@ -1,4 +1,4 @@
-//! The server that a request is given, with answers about names that a test sets.
+//! Tests of the choice of a server, with lookups answered by the test.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use crate::connector::{Lookup, Resolved};
 use crate::group::{Server, UnresolvedHost};
 use crate::route::UpstreamAddr;
 
-/// Names that are known, and questions that are not answered yet.
+/// Known names, and unanswered lookups.
 #[derive(Default)]
 struct Names {
-    /// The last number of the addresses of each name; of one without entry the answer is to come.
+    /// The last byte of each address of a name. A lookup of a name without an entry stays pending.
     known: HashMap<String, Result<Vec<u8>, String>>,
     valid_until_ms: u64,
     asked: Vec<(String, Lookup)>,
@@ -83,7 +83,7 @@ impl Bench {
         Picker::new(Rc::clone(&self.group))
     }
 
-    /// The result for a request, in short: the address, `none`, `wait`, or why a name is not resolved.
+    /// Returns the result for a request: the address, `none`, `wait`, or the error of the lookup.
     fn pick(&mut self, picker: &mut Picker) -> String {
         let names = &mut self.names;
         match picker.pick(self.now_ms, &mut |_, name, _| names.resolve(name)) {
@@ -136,7 +136,7 @@ fn a_place_among_max_conns_is_given_back_at_the_end_and_by_a_drop() {
     assert_eq!(bench.pick(&mut second), "none");
     drop(first);
     assert_eq!(bench.pick(&mut second), "192.0.2.1:80");
-    // A pick without a finish before it is another attempt in the place of the first.
+    // A pick without a finish replaces the previous attempt.
     assert_eq!(bench.pick(&mut second), "192.0.2.1:80");
 }
 
@@ -237,7 +237,7 @@ fn a_request_waits_for_the_name_of_its_only_server() {
     );
     bench.finish(&mut picker, Outcome::Failed);
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
-    // Others know the addresses.
+    // Other requests know the addresses.
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "");
 }
@@ -304,7 +304,7 @@ fn addresses_are_followed_by_their_time() {
     bench.pass(4_999);
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
     assert_eq!(bench.names.asked(), "");
-    // Their time is over: they serve while the next answer is on its way.
+    // The addresses have expired. They are used until the next answer.
     bench.names.known.clear();
     bench.pass(1);
     assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
@@ -392,7 +392,7 @@ fn name_servers_that_fail_hold_up_one_request_at_a_time() {
     let why = || Err("110: Operation timed out".to_owned());
     bench.names.tell(why());
     assert_eq!(bench.pick(&mut picker), "192.0.2.1:80");
-    // Those that come after it are served at once, and each error prolongs that.
+    // Later requests are served at once. Each error prolongs this.
     for _ in 0..3 {
         bench.pass(9_000);
         assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");

@@ -13,7 +13,7 @@ use crate::group::Keepalive;
 use crate::protocol::ProtocolId;
 use crate::route::{Pool, ServerTls};
 
-/// The digest of a group's name.
+/// Returns the digest of a group's name.
 pub fn group_digest(name: &[u8]) -> u64 {
     let mut hash = Fnv::default();
     hash.write_usize(name.len());
@@ -21,7 +21,7 @@ pub fn group_digest(name: &[u8]) -> u64 {
     hash.finish()
 }
 
-/// The pool of a group for a place of the configuration, by their digests.
+/// Returns the pool of a group for a location, by their digests.
 pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> Pool {
     let id = match keepalive.is_local {
         true => mix(group ^ mix(place())),
@@ -63,7 +63,7 @@ impl Pool {
     }
 }
 
-/// Spreads a digest over all bits, since tables use some of them alone.
+/// Spreads a digest over all bits, since hash tables use only some of them.
 fn mix(digest: u64) -> u64 {
     let mut mixed = digest.wrapping_add(0x9e37_79b9_7f4a_7c15);
     mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

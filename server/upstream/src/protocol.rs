@@ -1,31 +1,31 @@
-//! Protocols spoken with servers, one row each: the data that generic code needs.
+//! Protocols of upstream servers, with the data that generic code needs.
 //!
-//! The driver finds the engine of a protocol by its [`ProtocolId`]; requests are made by the protocol's module.
+//! The driver finds the engine of a protocol by its [`ProtocolId`]. The protocol's module makes requests.
 
 use std::fmt;
 
-/// A protocol spoken with servers.
+/// A protocol of upstream servers.
 pub struct ProtocolSpec {
     /// Its number.
     pub id: ProtocolId,
-    /// The begin of servers' URLs in variables and logs, with "://".
+    /// Start of servers' URLs in variables and logs, with "://".
     pub scheme: &'static str,
-    /// Port of an address without one; 0: a port must be written.
+    /// Default port; 0: a port is required.
     pub default_port: u16,
-    /// Maximum size of a response head unless `*_buffer_size` is written, bytes.
+    /// Default of the maximum size of a response head (`*_buffer_size`), bytes.
     pub head_bytes: usize,
     /// Limits of pipelined requests on a connection; `None`: one request at a time.
     pub pipelining: Option<Pipelining>,
-    /// Requests share a connection, each as a stream.
+    /// Whether requests share a connection as streams.
     pub streams: bool,
-    /// The unwanted rest of a response is read to keep the connection. An application has a process for each connection,
-    /// which is better free for the next request; nginx closes such connections, too.
+    /// Whether an unwanted rest of a response is read, to keep the connection. For applications it is not: the process
+    /// of a connection is free for the next request sooner. nginx closes such connections, too.
     pub drains: bool,
-    /// The form of a request.
+    /// Form of a request.
     pub form: RequestForm,
 }
 
-/// Numbers of protocols. They are parts of pool numbers: a connection that has spoken one protocol is never given to another.
+/// Numbers of protocols. They are part of pool numbers, so that a connection is never used for two protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum ProtocolId {
@@ -43,22 +43,22 @@ pub enum ProtocolId {
     Http2,
 }
 
-/// Limits of requests that share a connection. They can be repeated, and a server answers in their order so fast that
-/// one more write and read cost more.
+/// Limits of pipelining. Pipelined requests must be repeatable. It is used if servers answer so fast that another write
+/// and read would cost more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pipelining {
-    /// Maximum number of requests on a connection at a time.
+    /// Maximum number of requests in progress on a connection.
     pub requests_max: usize,
 }
 
 /// The form of the fields of a [`RequestSpec`](crate::request::RequestSpec).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestForm {
-    /// `:method` and `:path`, then the fields as they are sent and in their order, `Host` and `Connection` among them.
+    /// `:method` and `:path`, then the fields in the order sent, including `Host` and `Connection`.
     Head,
     /// Parameters in their order. A field without a name is sent unchanged after the others, if the protocol can.
     Parameters,
-    /// One field with the key as its value, escaped.
+    /// One field: its value is the escaped key.
     Key,
 }
 
@@ -116,7 +116,7 @@ pub static UWSGI: ProtocolSpec = ProtocolSpec {
     ..APPLICATION
 };
 
-/// Common values of protocols of applications.
+/// Common values of the protocols of applications.
 const APPLICATION: ProtocolSpec = ProtocolSpec {
     id: ProtocolId::Http1,
     scheme: "",

@@ -26,27 +26,27 @@ use server_base::waker::{WakeKey, WakeQueue, Waker};
 
 pub use crate::error::{Failure, UpstreamError};
 
-/// A request as it is sent to a server.
+/// A request to a server.
 #[derive(Clone, Debug, Default)]
 pub struct RequestSpec {
     /// The fields, in the [form](crate::protocol::RequestForm) of the protocol.
     pub fields: Fields,
     /// The version in the request line, if the protocol has versions.
     pub http10: bool,
-    /// Length of the body. `Length` and `Unknown` agree with the `Content-Length` or `Transfer-Encoding` in the fields.
+    /// Length of the body. `Length` and `Unknown` match the `Content-Length` or `Transfer-Encoding` in the fields.
     pub body: BodyLength,
     /// The request has an upgrade, so that 101 is a valid response.
     pub upgrade: bool,
-    /// The connection may serve another request after this one.
+    /// The connection may serve another request afterwards.
     pub keep: bool,
-    /// Two bytes for the application in the head of a packet, if the protocol has them.
+    /// Two bytes for the application in a packet's head, if the protocol has them.
     pub modifiers: [u8; 2],
 }
 
 /// Events of an upstream server, in order.
 #[derive(Debug)]
 pub enum UpstreamEvent {
-    /// An interim response, 1xx but 101.
+    /// An interim response: 1xx except 101.
     Interim(Box<ResponseHead>),
     /// The head of the response, and its size in bytes.
     Head(Box<ResponseHead>, u64),
@@ -56,32 +56,32 @@ pub enum UpstreamEvent {
     Note(Vec<u8>),
     /// The trailer section, if it has fields.
     Trailers(Fields),
-    /// The response is complete; a tunnel has been ended by the server.
+    /// The response is complete, or the server has ended a tunnel.
     End,
-    /// Behind the head of 101: from here on the connection is a tunnel.
+    /// After a 101 head: the connection is a tunnel now.
     Upgraded,
-    /// The attempt has failed; nothing follows.
+    /// The attempt has failed. This is the last event.
     Failed(UpstreamError),
 }
 
 /// Facts of an attempt, for variables and logs. Times are monotonic milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AttemptFacts {
-    /// When the attempt began.
+    /// Start of the attempt.
     pub started_ms: u64,
-    /// Time at which the connection was established; the begin of the attempt for an idle one.
+    /// Time at which the connection was established; for an idle connection, the start of the attempt.
     pub connected_ms: Option<u64>,
-    /// When the connection had taken all of the request.
+    /// Time at which the connection had taken the whole request.
     pub sent_ms: Option<u64>,
-    /// When the head of the response was complete.
+    /// Time at which the head of the response was complete.
     pub head_ms: Option<u64>,
-    /// When the attempt ended.
+    /// End of the attempt.
     pub ended_ms: Option<u64>,
     /// Bytes sent to the server.
     pub sent_bytes: u64,
     /// Bytes received from it.
     pub received_bytes: u64,
-    /// The connection had been idle in a pool.
+    /// The connection was idle in a pool before.
     pub reused: bool,
 }
 
@@ -89,7 +89,7 @@ pub struct AttemptFacts {
 #[derive(Debug)]
 pub struct UpstreamRequest(Rc<Mailbox>);
 
-/// Facts of an attempt, also after it was abandoned.
+/// Facts of an attempt, available after it was abandoned, too.
 #[derive(Clone, Debug)]
 pub struct AttemptWatch(Rc<Mailbox>);
 
@@ -107,7 +107,7 @@ struct Mailbox {
     state: RefCell<State>,
 }
 
-/// Memory of attempts that are over, for the next ones of the thread.
+/// Memory of ended attempts, for later ones of the thread.
 #[derive(Debug, Default)]
 pub struct Spares {
     mailboxes: Vec<Rc<Mailbox>>,
@@ -119,22 +119,22 @@ pub struct Spares {
 #[derive(Debug, Default)]
 struct State {
     head: Option<RequestSpec>,
-    /// The request body on its way to the connection.
+    /// Request body bytes for the connection.
     body: VecDeque<Chunk>,
     body_bytes: u64,
     body_end: Option<Option<Fields>>,
-    /// Events of the server that have not been taken yet.
+    /// Events of the server that were not taken yet.
     events: VecDeque<UpstreamEvent>,
     event_bytes: u64,
-    /// Number of bytes of the response body that may wait in `events`.
+    /// Maximum number of response body bytes in `events`.
     window: u64,
-    /// When the exchange is to be woken, monotonic milliseconds.
+    /// Time to wake the exchange, monotonic milliseconds.
     wake_at_ms: Option<u64>,
     facts: AttemptFacts,
-    /// The connection that has the attempt.
+    /// The connection of the attempt.
     connection: Option<WakeKey>,
     given_up: bool,
-    /// The server's last event is in `events`, or has been taken.
+    /// The server's last event is in `events`, or was taken.
     over: bool,
 }
 
@@ -154,7 +154,7 @@ pub fn attempt(
 }
 
 impl Spares {
-    /// Begins an attempt like [`attempt`], in the memory of an earlier one if there is any; all are of one queue.
+    /// Begins an attempt like [`attempt`], in the memory of an ended one if possible. All have the same queue.
     pub fn attempt(
         &mut self,
         head: RequestSpec,
@@ -172,7 +172,7 @@ impl Spares {
         (UpstreamRequest(Rc::clone(&mailbox)), UpstreamCall(mailbox))
     }
 
-    /// Keeps the memory of an attempt for the next one, if the connection has dropped its side.
+    /// Keeps the memory of an attempt, if the connection has dropped its side.
     pub fn release(&mut self, watch: AttemptWatch) {
         let AttemptWatch(mut mailbox) = watch;
         let Some(unshared) = Rc::get_mut(&mut mailbox) else {
@@ -191,7 +191,7 @@ impl Spares {
         }
     }
 
-    /// Takes the memory of a list of fields.
+    /// Keeps the memory of a list of fields.
     fn release_fields(&mut self, mut fields: Fields) {
         if self.fields.len() < SPARES_MAX && fields.arena.capacity() <= SPARE_BYTES {
             fields.clear();
@@ -199,12 +199,12 @@ impl Spares {
         }
     }
 
-    /// An empty list of fields.
+    /// Returns an empty list of fields.
     pub fn fields(&mut self) -> Fields {
         self.fields.pop().unwrap_or_default()
     }
 
-    /// Takes the memory of a response's head.
+    /// Keeps the memory of a response's head.
     pub fn release_head(&mut self, head: Box<ResponseHead>) {
         if self.heads.len() < SPARES_MAX && head.arena.capacity() <= SPARE_BYTES {
             self.heads.push(head);
@@ -224,7 +224,7 @@ impl State {
         state
     }
 
-    /// Makes this the state of a new attempt; the queues are empty.
+    /// Resets this to the state of a new attempt. The queues are empty.
     fn begin(&mut self, head: RequestSpec, now_ms: u64) {
         *self = Self {
             head: Some(head),
@@ -259,7 +259,7 @@ impl UpstreamRequest {
     pub fn send(&self, chunk: Chunk) {
         let mut state = self.0.state.borrow_mut();
         state.body_bytes += chunk.len();
-        // Small pieces of one turn are joined: each might become a chunk of its own.
+        // Small pieces of one turn are joined, since each could become a chunk.
         match (state.body.back_mut(), chunk) {
             (Some(Chunk::Owned(last)), Chunk::Owned(next))
                 if last.len() + next.len() <= JOINED_BYTES =>
@@ -271,19 +271,19 @@ impl UpstreamRequest {
         self.0.wake_connection(&state);
     }
 
-    /// Ends the request body, or our side of a tunnel. A request without a body needs no end.
+    /// Ends the request body, or the client's side of a tunnel. A request without a body needs no end.
     pub fn end(&self, trailers: Option<Fields>) {
         let mut state = self.0.state.borrow_mut();
         state.body_end = Some(trailers);
         self.0.wake_connection(&state);
     }
 
-    /// Number of bytes of the body that should be sent now; the exchange is woken when there is room again.
+    /// Returns the number of body bytes that should be sent now. The exchange is woken when there is room again.
     pub fn room(&self) -> u64 {
         BODY_WINDOW_BYTES.saturating_sub(self.0.state.borrow().body_bytes)
     }
 
-    /// The next thing that the server did.
+    /// Takes the next event of the server.
     pub fn next(&self) -> Option<UpstreamEvent> {
         let mut state = self.0.state.borrow_mut();
         let event = state.events.pop_front()?;
@@ -321,8 +321,8 @@ impl UpstreamRequest {
         Some(std::mem::take(&mut state.event_bytes))
     }
 
-    /// Sets how many bytes of the response body may wait to be taken; 0 stops reading. No more than the window leaves room
-    /// for is read from the socket.
+    /// Sets the maximum number of response body bytes in the mailbox; 0 stops reading. The connection reads no more
+    /// from the socket than the window allows.
     pub fn set_window(&self, bytes: u64) {
         let mut state = self.0.state.borrow_mut();
         let was_full = state.event_bytes >= state.window;
@@ -336,24 +336,24 @@ impl UpstreamRequest {
     pub fn wake_at(&self, at_ms: u64) {
         let mut state = self.0.state.borrow_mut();
         if state.wake_at_ms.replace(at_ms) != Some(at_ms) {
-            // Its timer is set at the end of its turn.
+            // The connection sets its timer at the end of its turn.
             self.0.wake_connection(&state);
         }
     }
 
-    /// The facts of the attempt so far.
+    /// Returns the facts of the attempt so far.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
     }
 
-    /// A handle to the facts of the attempt that outlives it.
+    /// Returns a handle to the facts, which outlives the attempt.
     pub fn watch(&self) -> AttemptWatch {
         AttemptWatch(Rc::clone(&self.0))
     }
 }
 
 impl AttemptWatch {
-    /// The facts of the attempt.
+    /// Returns the facts of the attempt.
     pub fn facts(&self) -> AttemptFacts {
         self.0.state.borrow().facts
     }
@@ -368,17 +368,17 @@ impl Drop for UpstreamRequest {
 }
 
 impl UpstreamCall {
-    /// Names the connection that has the attempt, so that it is woken.
+    /// Sets the connection to be woken.
     pub fn attach(&self, connection: WakeKey) {
         self.0.state.borrow_mut().connection = Some(connection);
     }
 
-    /// The head of the request, once.
+    /// Takes the head of the request; `None` the second time.
     pub fn take_head(&self) -> Option<RequestSpec> {
         self.0.state.borrow_mut().head.take()
     }
 
-    /// Puts the head back once it was read, for another attempt.
+    /// Returns the head after it was taken, for another attempt.
     pub fn put_head_back(&self, head: RequestSpec) {
         self.0.state.borrow_mut().head = Some(head);
     }
@@ -397,7 +397,7 @@ impl UpstreamCall {
         Some(chunk)
     }
 
-    /// Takes the end of the request body, with its trailers, once all of the body has been taken.
+    /// Takes the end of the request body with its trailers, after the last piece.
     pub fn take_body_end(&self) -> Option<Option<Fields>> {
         let mut state = self.0.state.borrow_mut();
         match state.body.is_empty() {
@@ -406,7 +406,7 @@ impl UpstreamCall {
         }
     }
 
-    /// Whether something of the request waits to be taken.
+    /// Whether a part of the request can be taken.
     pub fn has_body(&self) -> bool {
         let state = self.0.state.borrow();
         !state.body.is_empty() || state.body_end.is_some()
@@ -425,18 +425,18 @@ impl UpstreamCall {
         self.0.wake();
     }
 
-    /// Number of bytes of the response body that may be read now.
+    /// Returns the number of response body bytes that may be read now.
     pub fn window(&self) -> u64 {
         let state = self.0.state.borrow();
         state.window.saturating_sub(state.event_bytes)
     }
 
-    /// Returns when the exchange is to be woken, monotonic milliseconds ([`UpstreamRequest::wake_at`]).
+    /// Returns the time to wake the exchange, monotonic milliseconds ([`UpstreamRequest::wake_at`]).
     pub fn wake_at_ms(&self) -> Option<u64> {
         self.0.state.borrow().wake_at_ms
     }
 
-    /// Wakes the exchange if it is to be woken now.
+    /// Wakes the exchange if its time has come.
     pub fn wake_if_due(&self, now_ms: u64) {
         let wake_at_ms = &mut self.0.state.borrow_mut().wake_at_ms;
         if wake_at_ms.take_if(|at_ms| *at_ms <= now_ms).is_some() {
@@ -449,7 +449,7 @@ impl UpstreamCall {
         change(&mut self.0.state.borrow_mut().facts);
     }
 
-    /// Whether the exchange has given the attempt up.
+    /// Whether the exchange has abandoned the attempt.
     pub fn is_given_up(&self) -> bool {
         self.0.state.borrow().given_up
     }
@@ -476,13 +476,13 @@ impl Drop for UpstreamCall {
 
 /// Default limit of response bytes in a mailbox; see [`UpstreamRequest::set_window`].
 pub const WINDOW_BYTES: u64 = 64 << 10;
-/// Bytes up to which pieces of a request body are joined.
+/// Maximum size of joined pieces of a request body, bytes.
 const JOINED_BYTES: usize = 16 << 10;
-/// Maximum number of attempts whose memory is kept, and the maximum sizes of a head and of a list of events.
+/// Maximum number of kept objects of each kind. Next: maximum size of a kept head, bytes, and of a list of events.
 const SPARES_MAX: usize = 256;
 const SPARE_BYTES: usize = 4096;
 const SPARE_EVENTS: usize = 32;
-/// Maximum number of bytes of a request body in a mailbox.
+/// Maximum number of request body bytes in a mailbox.
 pub const BODY_WINDOW_BYTES: u64 = 64 << 10;
 
 #[cfg(test)]

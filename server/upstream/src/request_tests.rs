@@ -1,4 +1,4 @@
-//! Both sides of an attempt: the events each side sees of the other, and wakes.
+//! Tests of both sides of an attempt: events and wakes.
 
 use super::*;
 
@@ -11,7 +11,7 @@ const CONNECTION: WakeKey = WakeKey {
     stream: 0,
 };
 
-/// Both sides, the connection attached, and the queue with nothing in it.
+/// Makes both sides with an attached connection, and an empty queue.
 fn mailbox() -> (UpstreamRequest, UpstreamCall, WakeQueue) {
     let queue = WakeQueue::default();
     let (ours, theirs) = attempt(

@@ -112,7 +112,7 @@ impl ResolvedHosts {
         asked.0.is_empty() && now_ms < hosts.due_ms && !hosts.lookups.iter().any(is_answered)
     }
 
-    /// Takes the answers that have come.
+    /// Applies the answers that have arrived.
     pub(crate) fn receive(&self, asked: &mut PendingLookups, peers: &Peers, now_ms: u64) {
         let Hosts {
             hosts,
@@ -204,7 +204,7 @@ impl PendingLookups {
         self.0.iter().any(|(known, _)| *known == n)
     }
 
-    /// Whether an answer is still to come.
+    /// Whether an answer is missing.
     pub(crate) fn is_waiting(&self) -> bool {
         let mut lookups = self.0.iter().filter_map(|(_, lookup)| lookup.as_ref());
         lookups.any(|lookup| !lookup.is_answered())

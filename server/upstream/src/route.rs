@@ -1,6 +1,6 @@
-//! The way to a server: its address, the protocol, the pool of the connection, and the limits of an attempt.
+//! The route to a server: address, protocol, connection pool, and timeouts of an attempt.
 //!
-//! Absent: how a connection is made, which is the driver's.
+//! Absent: establishing a connection, which belongs to the driver.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub enum UpstreamAddr {
 }
 
 impl fmt::Display for UpstreamAddr {
-    /// As `$upstream_addr` shows it.
+    /// As in `$upstream_addr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Inet(addr) => write!(f, "{addr}"),
@@ -29,7 +29,7 @@ impl fmt::Display for UpstreamAddr {
     }
 }
 
-/// How an attempt reaches its server.
+/// Route of an attempt to its server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The server.
@@ -44,23 +44,23 @@ pub struct Route {
     pub pool: Option<Pool>,
     /// Options of a new connection's socket.
     pub options: SocketOptions,
-    /// Time limits of the attempt.
+    /// Timeouts of the attempt.
     pub timeouts: Timeouts,
 }
 
 /// TLS of connections to a server, client role.
 #[derive(Debug)]
 pub struct ServerTls {
-    /// Settings, with the sessions that may be resumed.
+    /// Settings, with the sessions for resumption.
     pub config: ClientConfig,
     /// A digest of all settings, equal after a reload that did not change them. Idle connections are reused by it.
     pub digest: u64,
-    /// The name that the certificate of the server must have.
+    /// The name that the server's certificate must have.
     pub name: ServerName<'static>,
 }
 
 impl PartialEq for ServerTls {
-    /// Settings are made once for each purpose.
+    /// Compares by address, since settings are made once for each purpose.
     fn eq(&self, other: &Self) -> bool {
         std::ptr::eq(self, other)
     }
@@ -75,7 +75,7 @@ pub struct Pool {
     /// if pools are `local`, the protocol, the TLS settings and the local address ([`Pool::for_connections`]). It names no
     /// configuration, so idle connections outlive a reload.
     pub id: u64,
-    /// `keepalive`: idle connections kept, of all servers together.
+    /// `keepalive`: maximum number of idle connections to all servers.
     pub connections: usize,
     /// `keepalive_requests`.
     pub requests: u64,
@@ -88,7 +88,7 @@ pub struct Pool {
 /// Options of the socket of a new connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SocketOptions {
-    /// The local address; a port of 0 leaves the choice to the system.
+    /// The local address; with port 0 the system chooses the port.
     pub bind: Option<SocketAddr>,
     /// IP_TRANSPARENT: the local address may be any.
     pub transparent: bool,
@@ -100,13 +100,13 @@ pub struct SocketOptions {
     pub send_buffer: Option<u32>,
 }
 
-/// Time limits of an attempt, milliseconds.
+/// Timeouts of an attempt, milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Timeouts {
-    /// From the call until the connection is established.
+    /// From the start until the connection is established.
     pub connect_ms: u64,
-    /// Between two writes, while there is something to write.
+    /// Between two writes, while there are bytes to write.
     pub send_ms: u64,
-    /// Between two reads, while something is waited for and may be read.
+    /// Between two reads, while a response is expected and may be read.
     pub read_ms: u64,
 }

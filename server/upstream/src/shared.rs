@@ -21,31 +21,31 @@ use crate::peers::PeerList;
     reason = "a box would be one more allocation for the peers of a request"
 )]
 pub enum Peers {
-    /// Of one thread and one configuration.
+    /// Owned by one thread and one configuration.
     Local(RefCell<PeerList>),
-    /// Of all threads; they outlive a reload.
+    /// Shared by all threads. They outlive a reload.
     Shared(Arc<SharedPeers>),
 }
 
-/// The peers of a group, for all threads.
+/// The peers of a group, shared by all threads.
 #[derive(Debug)]
 pub struct SharedPeers(Mutex<PeerList>);
 
 impl SharedPeers {
     /// Locks the list.
     pub fn lock(&self) -> MutexGuard<'_, PeerList> {
-        // A panic of another thread leaves no peer half counted.
+        // A panic of another thread leaves consistent counters.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Peers {
-    /// Peers of one thread.
+    /// Makes peers of one thread.
     pub fn local(list: PeerList) -> Self {
         Self::Local(RefCell::new(list))
     }
 
-    /// Does something with the list.
+    /// Calls `act` with the list.
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut PeerList) -> R) -> R {
         match self {
@@ -55,7 +55,8 @@ impl Peers {
     }
 }
 
-/// The peers of a group with this name and these servers: those in use, else new ones. Names differ in more than case.
+/// Returns the shared peers with this name and sets their servers. Makes them if they are not in use. Names are
+/// case-insensitive.
 pub fn attach(name: &[u8], servers: &[Server]) -> Arc<SharedPeers> {
     let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
     let all = registry.get_or_insert_default();
@@ -72,7 +73,7 @@ pub fn attach(name: &[u8], servers: &[Server]) -> Arc<SharedPeers> {
 
 type Registry = HashMap<Vec<u8>, Weak<SharedPeers>>;
 
-/// The shared groups that some configuration uses.
+/// Shared groups used by a configuration.
 static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Peers of several threads and configurations.
+//! Tests of peers shared by threads and configurations.
 
 use std::rc::Rc;
 use std::thread;
@@ -28,7 +28,7 @@ fn a_reload_finds_the_peers_of_a_group_by_its_name() {
     let before = attach(b"found again", &[server(1, 1), server(2, 1)]);
     let failed = pick(&before);
     before.lock().fail(failed, 1000);
-    // The new configuration moves the failed server to the end, and has another one in the place of the second.
+    // The new configuration moves the failed server to the end, and replaces the second one.
     let after = attach(b"Found Again", &[server(3, 1), server(1, 1)]);
     assert!(Arc::ptr_eq(&before, &after));
     let failures = after
@@ -79,7 +79,7 @@ fn threads_choose_in_one_order() {
     assert_eq!(counts, [2000, 400, 400]);
 }
 
-/// The name of the server that a request of this group gets.
+/// Returns the server for a request of this group.
 fn chosen(picker: &mut Picker) -> String {
     match picker.pick(1_000_000, &mut |_, _, _| unreachable!("all have addresses")) {
         Pick::Selected(chosen) => String::from_utf8_lossy(&chosen.server).into_owned(),

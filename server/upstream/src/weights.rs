@@ -5,11 +5,11 @@
 pub struct Weights {
     pub(crate) weight: i64,
     pub(crate) effective: i64,
-    /// The sum; of a peer in a tournament, an earlier one.
+    /// The sum; for a peer in a tournament it is outdated.
     pub(crate) current: i64,
-    /// Its state has changed since the tournament looked at it.
+    /// The state has changed since the last update of the tournament.
     pub(crate) is_changed: bool,
-    /// The tournament will look at it at a later time.
+    /// The tournament will update it at a later time.
     pub(crate) is_awaited: bool,
     /// The tournament raises its effective weight at each choice.
     pub(crate) is_rising: bool,
@@ -29,9 +29,9 @@ impl Weights {
         }
     }
 
-    /// The peer has failed once out of `max_fails`, at least 1.
+    /// Lowers the effective weight after a failure; `max_fails` is at least 1.
     pub fn fail(&mut self, max_fails: u64) {
-        // A limit beyond all weights costs none.
+        // A limit above the weight costs nothing.
         let cost = self.weight / i64::try_from(max_fails).unwrap_or(i64::MAX);
         self.effective = (self.effective - cost).max(0);
     }

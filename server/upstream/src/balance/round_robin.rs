@@ -1,7 +1,7 @@
 //! Smooth weighted round robin.
 //!
-//! Each choice adds to every usable peer its effective weight; the peer with the largest sum is chosen and reduced by the
-//! total. A failure lowers the effective weight, each choice raises it by one up to the weight.
+//! Each choice adds the effective weight of every usable peer to its sum. The peer with the largest sum is chosen, and
+//! its sum reduced by the total. A failure lowers the effective weight. Each choice raises it by one, up to the weight.
 //!
 //! The sums of a long list are in a [`Tournament`]: a choice costs O(log n). A sum is a function of the count of choices, so
 //! a peer is visited only if it is chosen or its state changes. If each choice changes many peers, a scan of all costs less.
@@ -22,10 +22,10 @@ pub struct TriedNumbers {
     more: Vec<u32>,
 }
 
-/// The order of a list of peers.
+/// Round-robin state of a list of peers.
 #[derive(Debug, Default)]
 pub struct RoundRobin {
-    /// The peers by their numbers in the list.
+    /// Indices of the peers, by their numbers in the list.
     list: Vec<u32>,
     /// Empty if the last choice was made by a scan; then the peers have their sums.
     sums: Tournament,
@@ -61,12 +61,12 @@ impl TriedNumbers {
 }
 
 impl RoundRobin {
-    /// The indices of the peers in the order of the list.
+    /// Returns the indices of the peers in the order of the list.
     pub fn list(&self) -> &[u32] {
         &self.list
     }
 
-    /// Sets the list. Peers that stay keep their sums; the tournament must have been closed.
+    /// Sets the list. Peers that stay keep their sums. The tournament must have been closed.
     pub fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
         for (n, at) in (0..).zip(&list) {
             peers[*at as usize].number = n;
@@ -74,7 +74,7 @@ impl RoundRobin {
         self.list = list;
     }
 
-    /// Ends the tournament; the peers take their sums from it.
+    /// Ends the tournament and stores its sums in the peers.
     pub fn close(&mut self, peers: &mut [Peer]) {
         if self.sums.is_empty() {
             return;
@@ -93,7 +93,7 @@ impl RoundRobin {
         };
     }
 
-    /// Notes that a peer of the list has failed, has become full, or the contrary.
+    /// Records that a peer of the list has failed or recovered, or that it is full or no longer full.
     pub fn mark_changed(&mut self, peer: &mut Peer) {
         if !self.sums.is_empty() && !peer.weights.is_changed {
             peer.weights.is_changed = true;
@@ -101,7 +101,7 @@ impl RoundRobin {
         }
     }
 
-    /// Chooses among the peers that were not tried, and marks the choice; returns the index of the peer.
+    /// Chooses a peer that was not tried, adds it to `tried`, and returns its index.
     pub fn pick(
         &mut self,
         peers: &mut [Peer],
@@ -181,7 +181,7 @@ impl RoundRobin {
     /// Chooses by a step of the tournament.
     fn step(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
         self.visit_changed(peers, now_s);
-        // A peer that was tried takes no part in this choice, and keeps its sum.
+        // A tried peer takes no part in this choice, and keeps its sum.
         let mut left_out = Vec::new();
         for n in tried.numbers() {
             if let Some((sum, slope)) = self.sums.get(n) {
@@ -227,7 +227,7 @@ impl RoundRobin {
                 self.changed.push(n);
             }
         }
-        // One pass over all nodes is cheaper than many ways to the root.
+        // One pass over all nodes is cheaper than many paths to the root.
         let is_bulk = self.changed.len() > self.list.len() / BULK;
         let mut changed = std::mem::take(&mut self.changed);
         for n in changed.drain(..) {
@@ -277,7 +277,7 @@ impl RoundRobin {
     }
 }
 
-/// Peers of a request that are remembered without an allocation.
+/// Number of tried peers stored without an allocation.
 const FEW: usize = 4;
 /// If more than one in this number of peers is to be visited, all are. Shorter lists have no tournament.
 const BULK: usize = 16;

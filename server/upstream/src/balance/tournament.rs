@@ -1,6 +1,7 @@
 //! The largest of many values that grow at constant rates: a kinetic tournament.
 //!
-//! Each entry has a value and a slope. A step adds its slope to each value; the largest value wins, of equal ones the first.
+//! Each entry has a value and a slope. A step adds each slope to its value. The largest value wins, and the first of
+//! equal values.
 //! Nodes of a binary tree keep the winner of their subtree and the time until which it certainly wins. So a step
 //! costs O(log n) instead of O(n): it visits only nodes with an expired winner.
 //!
@@ -9,7 +10,7 @@
 /// The tree of entries and winners.
 #[derive(Debug, Default)]
 pub(super) struct Tournament {
-    /// From 1 on; the children of `n` are `2 n` and `2 n + 1`, and the second half are the entries.
+    /// Index 0 is unused. The children of `n` are `2 n` and `2 n + 1`. The second half are the entries.
     nodes: Vec<Node>,
     /// Steps so far.
     now: i64,
@@ -37,7 +38,7 @@ impl Node {
 }
 
 impl Tournament {
-    /// Without entries; their numbers are less than `count`.
+    /// Makes a tournament without entries, for entry numbers below `count`.
     pub(super) fn new(count: usize) -> Self {
         Self {
             nodes: vec![EMPTY; 2 * count.next_power_of_two()],
@@ -46,7 +47,7 @@ impl Tournament {
         }
     }
 
-    /// Whether no entry can take part.
+    /// Whether it has no room for entries.
     pub(super) fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -55,13 +56,13 @@ impl Tournament {
         self.nodes.len() / 2 + n as usize
     }
 
-    /// Value and slope of an entry, if it takes part.
+    /// Returns value and slope of an entry, if it takes part.
     pub(super) fn get(&self, n: u32) -> Option<(i64, i64)> {
         let leaf = &self.nodes[self.leaf(n)];
         (leaf.winner != NONE).then(|| (leaf.value(self.now), leaf.slope))
     }
 
-    /// The sum of all slopes.
+    /// Returns the sum of all slopes.
     pub(super) fn total(&self) -> i64 {
         self.total
     }
@@ -82,12 +83,12 @@ impl Tournament {
     /// Removes an entry, if it takes part. [`Self::update`] or [`Self::update_all`] must follow.
     pub(super) fn remove(&mut self, n: u32) {
         let at = self.leaf(n);
-        // Of an empty node it is 0.
+        // An empty node has slope 0.
         self.total -= self.nodes[at].slope;
         self.nodes[at] = EMPTY;
     }
 
-    /// Finds the winners above an entry anew.
+    /// Recomputes the winners above an entry.
     pub(super) fn update(&mut self, n: u32) {
         let mut at = self.leaf(n) / 2;
         while at > 0 {
@@ -96,14 +97,14 @@ impl Tournament {
         }
     }
 
-    /// Finds all winners anew, O(n).
+    /// Recomputes all winners, O(n).
     pub(super) fn update_all(&mut self) {
         for at in (1..self.nodes.len() / 2).rev() {
             self.nodes[at] = self.winner(at);
         }
     }
 
-    /// Takes a step; returns the entry with the largest value then.
+    /// Takes a step, and returns the entry with the largest value.
     pub(super) fn step(&mut self) -> Option<u32> {
         self.now += 1;
         self.refresh(1);
@@ -111,9 +112,9 @@ impl Tournament {
         (winner != NONE).then_some(winner)
     }
 
-    /// Finds winners anew that are no longer certain, from a node on downwards.
+    /// Recomputes the winners that have expired, from a node downwards.
     fn refresh(&mut self, at: usize) {
-        // Entries are certain for ever.
+        // Entries never expire.
         if self.nodes[at].until > self.now {
             return;
         }
@@ -122,12 +123,12 @@ impl Tournament {
         self.nodes[at] = self.winner(at);
     }
 
-    /// The winner of the two subtrees of a node. There is no branch: half of them would be mispredicted.
+    /// Returns the winner of a node's two subtrees. A branch would be mispredicted half of the time.
     #[inline]
     fn winner(&self, at: usize) -> Node {
         let pair = &self.nodes[2 * at..2 * at + 2];
         let lead = (pair[0].value(self.now)).wrapping_sub(pair[1].value(self.now));
-        // Of equal values the first one wins.
+        // The first one of equal values wins.
         let side = usize::from(lead < 0);
         let (winner, loser) = (&pair[side], &pair[1 - side]);
         let gain = loser.slope - winner.slope;
@@ -135,9 +136,9 @@ impl Tournament {
             true => (lead as f64).abs(),
             false => f64::INFINITY,
         };
-        // A float is divided in less time than an integer. The quotient is rounded down a little: a time too early costs a look,
-        // one too late would be a wrong winner. Cut and one more, it is right for both sides, though only the first one wins at equal
-        // values.
+        // A float division is faster than an integer division. The quotient is rounded down a little: a time too early
+        // costs one step, and one too late would be a wrong winner. The next integer is right for both sides, although
+        // only the first one wins at equal values.
         let steps = difference / (gain as f64).abs() * (1.0 - 4.0 * f64::EPSILON);
         let until = self.now.saturating_add((steps as i64).saturating_add(1));
         Node {
@@ -147,9 +148,9 @@ impl Tournament {
     }
 }
 
-/// The number of no entry.
+/// No entry has this number.
 const NONE: u32 = u32::MAX;
-/// A node without entries: it loses against all others.
+/// A node without entries. It loses against all others.
 const EMPTY: Node = Node {
     offset: i64::MIN / 4,
     slope: 0,
@@ -161,7 +162,7 @@ const EMPTY: Node = Node {
 mod tests {
     use super::*;
 
-    /// The winner of a step by looking at each entry.
+    /// Returns the winner of a step by comparing all entries.
     fn winner(values: &mut [(i64, Option<i64>)]) -> Option<u32> {
         let mut best: Option<(u32, i64)> = None;
         for (n, (value, slope)) in (0..).zip(values) {

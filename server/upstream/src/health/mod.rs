@@ -1,3 +1,3 @@
-//! Health of servers: whether a server is left out of the choice for a while.
+//! Health of servers: whether a server is excluded from the choice for a while.
 
 pub mod passive;

@@ -1,7 +1,7 @@
-//! Passive health: a server is judged by the requests that it gets.
+//! Passive health: results of requests decide whether a server is usable.
 //!
-//! A server that failed `max_fails` times is left out until `fail_timeout` is over. Then one request tries it: a success makes
-//! it good again. Times are whole seconds, as in nginx.
+//! A server with `max_fails` failures is excluded until `fail_timeout` is over. Then one request tries it, and a
+//! success clears its failures. Times are whole seconds, as in nginx.
 //!
 //! Source: nginx documentation, `server`; nginx's behaviour.
 
@@ -15,12 +15,12 @@ pub struct Failures {
     count: u64,
     /// Time of the last failure, seconds.
     failed_s: u64,
-    /// Since when failures count, seconds.
+    /// Start of the period in which failures count, seconds.
     checked_s: u64,
 }
 
 impl Failures {
-    /// No failures yet; `max` 0: they never count. `timeout_s` is in seconds.
+    /// Makes a count without failures. With `max` 0 failures never count. `timeout_s` is in seconds.
     pub fn new(max: u64, timeout_s: u64) -> Self {
         Self {
             max,
@@ -31,12 +31,12 @@ impl Failures {
         }
     }
 
-    /// Sets the limits; failures so far stay counted.
+    /// Sets the limits. Failures so far stay counted.
     pub fn set_limits(&mut self, max: u64, timeout_s: u64) {
         (self.max, self.timeout_s) = (max, timeout_s);
     }
 
-    /// Whether the server is left out now.
+    /// Whether the server is excluded now.
     #[inline]
     pub fn has_failed(&self, now_s: u64) -> bool {
         self.max > 0
@@ -44,14 +44,14 @@ impl Failures {
             && now_s.saturating_sub(self.checked_s) <= self.timeout_s
     }
 
-    /// The first second at which a server that is left out may be tried again.
+    /// Returns the first second at which an excluded server may be tried again.
     pub fn retry_s(&self) -> u64 {
         self.checked_s
             .saturating_add(self.timeout_s)
             .saturating_add(1)
     }
 
-    /// Counts a failure. Returns whether the server is left out from now on.
+    /// Counts a failure. Returns whether the server is excluded from now on.
     pub fn fail(&mut self, now_s: u64) -> bool {
         self.count += 1;
         self.failed_s = now_s;
@@ -59,7 +59,7 @@ impl Failures {
         self.max > 0 && self.count >= self.max
     }
 
-    /// Counts an answer, which makes good the failures before the last check.
+    /// Counts a success. It clears the failures before the last check.
     #[inline]
     pub fn succeed(&mut self) {
         if self.failed_s < self.checked_s {
@@ -67,13 +67,13 @@ impl Failures {
         }
     }
 
-    /// Forgets all failures.
+    /// Clears all failures.
     #[inline]
     pub fn reset(&mut self) {
         self.count = 0;
     }
 
-    /// The server is chosen: with `fail_timeout` over, failures count from now.
+    /// Records that the server was chosen. If `fail_timeout` is over, failures count from now.
     #[inline]
     pub fn chosen(&mut self, now_s: u64) {
         if now_s.saturating_sub(self.checked_s) > self.timeout_s {
@@ -81,12 +81,12 @@ impl Failures {
         }
     }
 
-    /// `max_fails`.
+    /// Returns `max_fails`.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Failures that count.
+    /// Returns the number of failures that count.
     pub fn count(&self) -> u64 {
         self.count
     }
