@@ -31,7 +31,7 @@ fn pipelined_responses_leave_in_one_write_up_to_a_size() {
     assert_eq!(talk.sends(), 2);
 }
 
-/// Returns the length of a response without its body of this size.
+/// Returns the number of bytes of a response besides its body, which has `bytes` bytes.
 fn other_bytes(target: &str, bytes: u64) -> u64 {
     let got = TestConnection::new("").send(get(&format!("{target}{bytes}")));
     got.len() as u64 - bytes
