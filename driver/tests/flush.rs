@@ -254,7 +254,7 @@ fn a_flushed_piece_leaves_in_its_turn() {
 }
 
 #[test]
-fn what_came_before_a_pause_leaves_in_its_turn() {
+fn pieces_before_a_pause_leave_in_their_turn() {
     let http = http();
     for (protocol, accepts) in cases() {
         for (place, pieces) in [("plain", PIECES), ("sub", REPLACED), ("gunzip", PIECES)] {
@@ -281,7 +281,7 @@ fn a_head_alone_leaves_in_its_turn() {
 }
 
 #[test]
-fn without_a_mark_an_encoder_keeps_what_it_was_given() {
+fn without_a_flush_an_encoder_holds_its_input() {
     let http = http();
     for (protocol, accepts) in cases() {
         let [at_once, all] = watch(&http, protocol, "/plain/page?unmarked", accepts);

@@ -36,7 +36,7 @@ fn bytes(path: &Path) -> &[u8] {
 }
 
 #[test]
-fn a_look_from_the_directory_finds_what_one_by_the_path_finds() {
+fn a_lookup_from_the_directory_equals_one_by_the_full_path() {
     let dir = Dir::new();
     fs::create_dir(dir.0.join("d")).expect("a directory");
     dir.file("d/f", "text");

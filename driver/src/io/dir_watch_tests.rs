@@ -323,7 +323,7 @@ fn a_large_directory_is_not_watched() {
 }
 
 #[test]
-fn what_was_refused_is_tried_again_when_marks_expire() {
+fn refused_directories_are_tried_again_when_marks_expire() {
     let Some(mut watched) = Watched::new() else {
         return;
     };
@@ -425,7 +425,7 @@ impl Drop for Mounted<'_> {
 }
 
 #[test]
-fn what_is_mounted_is_not_relied_on_and_a_mount_makes_all_unknown() {
+fn mount_points_are_not_trusted_and_a_mount_ends_the_watch() {
     let _alone = MOUNTS.write().unwrap_or_else(PoisonError::into_inner);
     for (from, to) in [("a/b", "a"), ("top", "a/b/f")] {
         let Some(mut watched) = Watched::among_mounts() else {

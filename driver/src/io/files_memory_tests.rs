@@ -67,7 +67,7 @@ fn a_file_is_kept_in_memory_up_to_its_size_limit() {
 }
 
 #[test]
-fn what_is_kept_of_a_file_takes_no_more_than_is_counted() {
+fn a_cached_file_takes_no_more_memory_than_its_weight() {
     // A slot has 40 bytes beside its entry, a chain and two ghosts 24, and the allocator adds 16 to each piece.
     let slot = size_of::<Entry>() + 40 + 24;
     let opened = 16 + size_of::<Opened>();
@@ -142,7 +142,7 @@ fn a_scan_over_many_files_leaves_those_in_use() {
 }
 
 #[test]
-fn one_look_is_good_for_what_is_not_there_until_more_is_received() {
+fn a_missing_path_is_looked_up_once_until_more_is_received() {
     let dir = Dir::new();
     let path = dir.0.join("late");
     let bytes = path.as_os_str().as_bytes();
@@ -168,7 +168,7 @@ fn one_look_is_good_for_what_is_not_there_until_more_is_received() {
 }
 
 #[test]
-fn what_was_opened_while_nothing_was_kept_is_kept_later() {
+fn a_file_opened_with_the_cache_off_is_cached_later() {
     let dir = Dir::new();
     let path = dir.file("f", "text");
     let mut cache = later(0);

@@ -230,7 +230,7 @@ fn without_links(mode: SymlinkMode, from: usize) -> OpenPolicy {
 }
 
 #[test]
-fn links_are_refused_where_the_policy_says() {
+fn links_are_refused_by_policy() {
     let dir = Dir::new();
     let file = dir.file("file", "x");
     let link = dir.0.join("link");
@@ -313,7 +313,7 @@ fn open_file_cache_renews_size_on_the_same_descriptor() {
 }
 
 #[test]
-fn open_file_cache_remembers_errors_only_when_asked() {
+fn open_file_cache_keeps_errors_only_if_configured() {
     let dir = Dir::new();
     let path = dir.0.join("later");
     let name = path.as_os_str().as_bytes();

@@ -77,7 +77,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_there_and_cannot_be_read_is_not_remembered() {
+    fn unreadable_files_are_not_recorded() {
         let mut negative_lookups = NegativeLookups::default();
         let errno = libc::EACCES;
         negative_lookups.record(b"/x", FileError { errno, ..MISSING });

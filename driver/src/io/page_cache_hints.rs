@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_of_it_counts_no_byte_before_or_behind() {
+    fn the_rest_of_a_piece_counts_without_bytes_before_or_after_it() {
         let mut hints = PageCacheHints::default();
         let piece = range(4096, 1000);
         hints.record(&piece, 1000, 0);

@@ -99,7 +99,7 @@ fn hashes_of_similar_targets_hardly_ever_collide() {
 }
 
 #[test]
-fn requests_are_looked_up_as_many_as_are_asked_for() {
+fn only_the_given_number_of_requests_is_prefetched() {
     let Turns(mut prefetcher, entries) = Turns::new(10);
     let heads: Vec<RequestHead> = (0..5).map(|n| head(&format!("/{n}"), "h")).collect();
     heads.iter().for_each(|head| prefetcher.expect(Some(head)));

@@ -108,7 +108,7 @@ fn a_piece_that_is_missing_again_is_read_again_and_then_here() {
 }
 
 #[test]
-fn a_read_that_nobody_waits_for_ends_no_pause() {
+fn a_read_without_a_waiter_ends_no_pause() {
     let file = file();
     let mut ahead = begun(&file);
     let (next, done) = fetch();

@@ -340,7 +340,7 @@ fn bursts_of_questions_leave_from_other_ports_with_other_numbers() {
 }
 
 #[test]
-fn a_truncated_answer_is_asked_for_over_a_stream() {
+fn a_truncated_answer_is_queried_over_a_stream() {
     let server = NameServer::start(|received| {
         Reply::Say(vec![if received.tcp {
             received.address(2)
@@ -372,7 +372,7 @@ fn a_server_that_is_not_there_is_passed_over_at_once() {
 }
 
 #[test]
-fn a_stream_that_nobody_takes_is_passed_over_at_once() {
+fn a_refused_stream_leads_to_the_next_server_at_once() {
     let (datagrams_alone, _bound) = datagrams_alone();
     let address = datagrams_alone.local_addr().expect("an address");
     let first = std::thread::spawn(move || {
@@ -440,7 +440,7 @@ fn an_asker_waits_no_longer_than_it_said() {
 }
 
 #[test]
-fn a_cancelled_question_wakes_nobody() {
+fn a_cancelled_query_wakes_no_waiter() {
     let server = NameServer::start(answers(7));
     let mut l = Loop::silent(&[server.address], 60_000);
     let key = l.ask("a.test", 1);
@@ -451,7 +451,7 @@ fn a_cancelled_question_wakes_nobody() {
 }
 
 #[test]
-fn what_is_wrong_is_logged_and_the_right_answer_taken() {
+fn wrong_answers_are_logged_and_the_right_one_is_used() {
     let server = NameServer::start(|received| {
         let mut forged = received.address(66);
         forged[0] ^= 1;

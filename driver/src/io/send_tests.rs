@@ -185,7 +185,7 @@ fn the_head_of_a_large_file_waits_for_no_page() {
 }
 
 #[test]
-fn what_a_pool_reads_is_sent_when_it_is_read() {
+fn bytes_read_by_a_pool_are_sent_after_the_read() {
     use std::sync::Arc;
     use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -60,7 +60,7 @@ fn bodies_of_pipelined_requests_are_told_apart() {
 }
 
 #[test]
-fn who_expects_to_be_asked_is_asked_once() {
+fn an_expectation_gets_one_100_continue() {
     let head = post("/body", "Content-Length: 5\r\nExpect: 100-continue");
     let mut talk = TestConnection::new("");
     assert_eq!(talk.send(&head), "HTTP/1.1 100 Continue\r\n\r\n");
@@ -74,7 +74,7 @@ fn who_expects_to_be_asked_is_asked_once() {
 }
 
 #[test]
-fn who_sends_the_body_unasked_is_not_asked() {
+fn a_body_sent_early_gets_no_100_continue() {
     let head = post("/body", "Content-Length: 5\r\nExpect: 100-continue");
     let mut talk = TestConnection::new("");
     let got = talk.send(format!("{head}hello"));
@@ -84,7 +84,7 @@ fn who_sends_the_body_unasked_is_not_asked() {
 }
 
 #[test]
-fn who_waits_for_something_else_asks_for_no_body() {
+fn a_handler_without_need_for_the_body_sends_no_100_continue() {
     let mut talk = TestConnection::new("");
     let head = post("/wait/300", "Content-Length: 5\r\nExpect: 100-continue");
     assert_eq!(talk.send(head), "");
@@ -102,7 +102,7 @@ fn an_error_does_not_ask_for_the_body() {
 }
 
 #[test]
-fn a_body_that_nobody_wants_is_read_past() {
+fn an_unwanted_body_is_read_past() {
     let mut talk = TestConnection::new("");
     let got = talk.send(post("/text", "Content-Length: 5"));
     assert_eq!(

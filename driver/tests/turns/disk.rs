@@ -209,7 +209,7 @@ fn a_fetch_may_end_after_the_connection() {
 }
 
 #[test]
-fn what_is_missing_again_after_its_fetch_is_read_by_the_serving_thread() {
+fn bytes_evicted_after_their_fetch_are_read_by_the_serving_thread() {
     for failed in [false, true] {
         let mut talk = talk("");
         talk.send(file(PIECE));
@@ -226,7 +226,7 @@ fn what_is_missing_again_after_its_fetch_is_read_by_the_serving_thread() {
 }
 
 #[test]
-fn the_serving_thread_reads_where_the_queue_is_full_or_aio_is_off() {
+fn the_serving_thread_reads_if_the_queue_is_full_or_aio_is_off() {
     let mut full = talk("");
     full.disk().full = true;
     assert_eq!(body(&full.send(file(PIECE))).len() as u64, PIECE);

@@ -83,7 +83,7 @@ fn a_body_that_is_passed_on_is_the_same_however_it_is_cut() {
 }
 
 #[test]
-fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
+fn an_expectation_gets_one_100_continue_before_the_response() {
     for target in ["/pass/echo", "/pass/first"] {
         let mut talk = talk("");
         let head = post(target, "Content-Length: 5\r\nExpect: 100-continue");
@@ -105,7 +105,7 @@ fn who_expects_to_be_asked_is_asked_once_and_before_the_response() {
 
 /// Input of a client with an unconsumed body is bounded in every state of the exchange.
 #[test]
-fn a_client_is_not_read_while_nobody_takes_its_body() {
+fn a_client_is_not_read_while_its_body_is_not_consumed() {
     const LEN: usize = 1 << 20;
     for target in ["/pass/echo", "/pass/never", "/pass/first"] {
         let mut talk = talk("");
@@ -289,7 +289,7 @@ fn a_body_that_breaks_is_answered_or_breaks_the_response_off() {
 }
 
 #[test]
-fn what_came_before_a_broken_response_leaves_and_nothing_else() {
+fn pieces_before_the_break_of_a_response_are_sent() {
     let mut talk = talk("");
     let got = talk.send(get("/pass/broken"));
     assert_eq!(body(&got), "5\r\nwhole\r\n");
@@ -363,7 +363,7 @@ fn the_rest_of_a_body_is_read_past_while_a_large_response_leaves() {
 }
 
 #[test]
-fn a_client_that_leaves_ends_what_is_asked_of_a_server() {
+fn a_client_that_leaves_ends_its_request_to_the_server() {
     for target in ["/pass/never", "/pass/never/ignore"] {
         let mut talk = talk("");
         talk.send(get(target));

@@ -7,7 +7,7 @@ use sim::Command;
 use super::site::{TestConnection, generation, get, log_entries, logged, statuses};
 
 #[test]
-fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
+fn a_client_that_leaves_during_a_wait_is_closed_and_logged_as_499() {
     let mut talk = TestConnection::new("");
     assert_eq!(talk.send(get("/wait/5000")), "");
     talk.end();
@@ -16,7 +16,7 @@ fn who_leaves_while_an_answer_waits_is_closed_upon_and_logged_as_gone() {
 }
 
 #[test]
-fn who_leaves_within_a_body_that_is_waited_for_sent_a_bad_request() {
+fn a_client_that_leaves_within_an_awaited_body_sent_a_bad_request() {
     let mut talk = TestConnection::new("");
     talk.send("POST /body HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhe");
     talk.end();
@@ -25,7 +25,7 @@ fn who_leaves_within_a_body_that_is_waited_for_sent_a_bad_request() {
 }
 
 #[test]
-fn who_ends_its_side_behind_a_request_gets_the_answer() {
+fn a_client_that_ends_its_side_after_a_request_gets_the_response() {
     let mut talk = TestConnection::new("");
     talk.push(get("/text"));
     assert_eq!(statuses(&talk.end()), ["200"]);
@@ -43,7 +43,7 @@ fn who_ends_its_side_behind_a_request_gets_the_answer() {
 }
 
 #[test]
-fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
+fn a_client_that_ends_its_side_during_a_response_gets_all_of_it() {
     let mut talk = TestConnection::deaf("", 1000);
     talk.send(get("/pieces/100/1000"));
     talk.end();
@@ -54,7 +54,7 @@ fn who_ends_its_side_while_a_response_is_on_its_way_gets_all_of_it() {
 }
 
 #[test]
-fn who_leaves_within_a_head_is_logged_and_who_says_nothing_is_not() {
+fn a_client_that_leaves_within_a_head_is_logged_and_a_silent_one_is_not() {
     let mut talk = TestConnection::new("");
     talk.send("GET / HT");
     talk.end();
@@ -86,7 +86,7 @@ fn a_blank_line_before_the_first_request_is_no_request() {
 
 /// The error was decided before the location was applied.
 #[test]
-fn a_location_without_keepalive_ends_even_what_an_error_would_keep() {
+fn a_location_without_keepalive_ends_a_connection_even_after_an_error() {
     let mut talk = TestConnection::new("location /inside { internal; keepalive_timeout 0; }");
     assert_eq!(statuses(&talk.send(get("/inside"))), ["404"]);
     assert!(!talk.is_open());
@@ -124,7 +124,7 @@ fn a_body_that_breaks_ends_the_connection_behind_what_was_queued() {
 }
 
 #[test]
-fn who_takes_nothing_has_send_timeout_from_the_last_byte_it_took() {
+fn send_timeout_runs_from_the_last_byte_that_the_client_took() {
     for (server, target) in [
         ("send_timeout 8s;", "/pieces/100/1000"),
         ("send_timeout 8s; limit_rate 100m;", "/pieces/100/1000"),
@@ -187,7 +187,7 @@ fn a_piece_that_was_late_has_all_of_send_timeout() {
 }
 
 #[test]
-fn the_end_of_the_server_closes_what_is_idle() {
+fn the_end_of_the_server_closes_idle_connections() {
     let mut talk = TestConnection::new("lingering_close off;");
     talk.send(get("/text"));
     assert!(talk.is_open());

@@ -86,7 +86,7 @@ fn pipelined_requests_share_the_time_of_their_read() {
 }
 
 #[test]
-fn no_clock_is_read_where_nobody_wants_events() {
+fn without_a_subscriber_no_clock_is_read() {
     let mut talk = timed(TestConnection::new(""));
     let got = talk.send(get("/text"));
     assert_eq!(statuses(&got), ["200"]);

@@ -109,7 +109,7 @@ fn a_rate_counts_from_the_begin_of_its_own_response() {
 }
 
 #[test]
-fn what_was_sent_is_logged_of_each_response() {
+fn the_sent_bytes_of_each_response_are_logged() {
     let mut talk = TestConnection::new("");
     let got = talk.send(get("/a") + &get("/bb") + &get("/pieces/100/1000"));
     let mut ends: Vec<usize> = got.match_indices("HTTP/1.1 ").map(|(at, _)| at).collect();

@@ -83,7 +83,7 @@ fn a_request_is_served_by_the_configuration_in_use_when_it_comes() {
 }
 
 #[test]
-fn who_connects_after_the_change_is_not_drained_with_the_others() {
+fn connections_accepted_after_the_change_are_not_drained() {
     let mut talk = changing(NEW, false);
     let before = accept(&mut talk);
     until(&mut talk, 2);

@@ -179,7 +179,7 @@ fn a_stream_that_is_reset_fails_alone() {
 }
 
 #[test]
-fn after_goaway_what_is_in_progress_goes_on_and_requests_get_another_connection() {
+fn after_goaway_streams_continue_and_new_requests_use_another_connection() {
     let (mut talk, behind, others) = streams(3, None);
     ask(&mut talk, &others[..1]);
     let mut server = Server::new(0, None);
@@ -273,7 +273,7 @@ fn a_server_that_allows_no_stream_gets_no_further_request() {
 }
 
 #[test]
-fn a_late_stream_and_one_that_nobody_wants_leave_the_others_alone() {
+fn late_and_unwanted_streams_do_not_affect_others() {
     let (mut talk, behind, others) = streams(2, None);
     ask(&mut talk, &others[..1]);
     let mut server = Server::new(0, None);

@@ -275,7 +275,7 @@ fn an_idle_connection_is_closed_in_time_and_over_a_reload_it_stays() {
 }
 
 #[test]
-fn a_worker_that_ends_closes_what_is_idle_and_finishes_what_is_not() {
+fn a_worker_that_ends_closes_idle_connections_and_finishes_others() {
     let (mut talk, behind) = idle();
     let other = accept(&mut talk);
     let wire = Rc::clone(&talk.world.links[other].wire);
@@ -327,7 +327,7 @@ fn a_client_that_leaves_takes_its_connection_along() {
 }
 
 #[test]
-fn a_short_rest_that_nobody_wants_is_waited_for_and_a_long_one_is_not() {
+fn an_unwanted_rest_is_awaited_if_it_is_short() {
     for (length, kept) in [(65_536, true), (65_537, false)] {
         let (mut talk, behind) = talk();
         talk.send(get("/passed/1/9999"));

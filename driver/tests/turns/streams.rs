@@ -195,7 +195,7 @@ fn the_last_request_says_how_the_connection_is_closed() {
 
 /// The budget is twenty frames; the preface has used some.
 #[test]
-fn what_a_client_did_is_forgiven_a_frame_a_second() {
+fn the_abuse_budget_recovers_a_frame_per_second() {
     let calm = |received: Vec<Received>| {
         !received
             .iter()
@@ -291,7 +291,7 @@ fn a_response_that_was_waited_for_has_all_of_send_timeout() {
 }
 
 #[test]
-fn who_takes_nothing_has_send_timeout_whatever_else_happens() {
+fn a_client_that_takes_nothing_has_send_timeout_whatever_it_sends() {
     let mut client = Client::deaf("send_timeout 3s;", 100);
     client.get(1, "/pieces/20/1000");
     for stream in [3, 5] {

@@ -62,7 +62,7 @@ fn a_tunnel_ends_with_either_side_when_all_has_left() {
 }
 
 #[test]
-fn what_nobody_takes_of_a_tunnel_is_not_read() {
+fn a_tunnel_is_not_read_while_its_bytes_are_not_consumed() {
     let mut talk = tunnel("");
     set_room(0);
     talk.send(vec![b'x'; 1 << 20]);

@@ -60,7 +60,7 @@ fn nothing_is_made_between_a_costly_response_and_its_write() {
 
 /// One of the two clients is gone when its request is answered.
 #[test]
-fn who_gets_nothing_ahead_holds_up_nobody() {
+fn a_client_without_an_early_response_delays_no_other() {
     let mut talk = TestConnection::new("");
     let (hands, dice) = (Rc::clone(&talk.world.hands), Random::new(3));
     let wire = Wire::new(hands, dice, Faults::default(), 1 << 20);

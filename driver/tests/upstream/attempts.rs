@@ -75,7 +75,7 @@ fn an_idle_connection_that_the_server_ends_is_not_used() {
 }
 
 #[test]
-fn bytes_that_nobody_asked_for_end_an_idle_connection() {
+fn unrequested_bytes_end_an_idle_connection() {
     let server = server(|listener| {
         for _ in 0..2 {
             let mut socket = accept(&listener);
@@ -173,7 +173,7 @@ fn a_silent_server_times_out() {
 }
 
 #[test]
-fn the_rest_of_a_short_response_that_nobody_wants_is_dropped_and_the_connection_kept() {
+fn the_unwanted_rest_of_a_short_response_is_dropped_and_the_connection_kept() {
     let (given_up, is_given_up) = channel();
     let (said, is_said) = channel();
     let server = server(move |listener| {
@@ -241,7 +241,7 @@ fn a_response_in_small_pieces_waits_for_no_acknowledgement() {
 }
 
 #[test]
-fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
+fn the_unwanted_rest_of_a_long_response_ends_the_connection() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
@@ -257,7 +257,7 @@ fn the_rest_of_a_long_response_that_nobody_wants_ends_the_connection() {
 }
 
 #[test]
-fn the_rest_of_a_response_of_an_application_that_nobody_wants_ends_the_connection() {
+fn the_unwanted_rest_of_a_response_of_an_application_ends_the_connection() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         let mut received = [0; 4096];
@@ -430,7 +430,7 @@ fn a_tunnel_carries_both_ways_and_ends_side_by_side() {
 }
 
 #[test]
-fn a_tunnel_in_which_nobody_says_anything_times_out() {
+fn a_silent_tunnel_times_out() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         request(&mut socket, 0);
@@ -443,7 +443,7 @@ fn a_tunnel_in_which_nobody_says_anything_times_out() {
 }
 
 #[test]
-fn a_request_that_cannot_be_sent_is_told_and_nobody_is_connected() {
+fn an_invalid_request_is_reported_without_a_connection() {
     let server = server(|listener| {
         let mut socket = accept(&listener);
         assert_eq!(request(&mut socket, 0), "");

@@ -108,7 +108,7 @@ fn a_reset_with_the_acknowledgement_delayed_is_not_known_to_leave_it_untouched()
 }
 
 #[test]
-fn a_reset_behind_an_end_is_not_enough_where_the_request_was_acknowledged() {
+fn a_reset_after_an_end_is_not_enough_if_the_request_was_acknowledged() {
     let received = second(|mut socket, held| {
         socket.shutdown(Shutdown::Write).expect("it is open");
         drop(held);

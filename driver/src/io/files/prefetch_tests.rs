@@ -130,7 +130,7 @@ fn requests_are_looked_up_from_a_number_of_kept_files_on() {
 /// Files and the link to their tree change between turns. Guesses are right and wrong, and the common directory is
 /// opened and closed. Each open returns the state on disk.
 #[test]
-fn what_is_opened_is_what_is_on_disk_whatever_was_expected() {
+fn opened_files_match_the_disk_whatever_was_prefetched() {
     let files = 600;
     let mut trees = Trees::new(files);
     // The second limit has room for a part of the files.
@@ -222,7 +222,7 @@ fn the_directory_is_open_while_many_requests_come_together() {
 
 /// Files opened before their cache lookup match the disk, and cached entries are used.
 #[test]
-fn files_are_opened_first_where_most_are_new() {
+fn files_are_opened_first_if_most_are_new() {
     let mut trees = Trees::new(2 * PREFETCHED_FROM);
     let limit = PREFETCHED_FROM as u64 * 2 * ENTRY_BYTES;
     let mut cache = later(limit);
@@ -255,7 +255,7 @@ fn files_are_opened_first_where_most_are_new() {
 }
 
 #[test]
-fn directories_are_watched_no_more_where_most_files_are_new() {
+fn the_watch_of_directories_ends_if_most_files_are_new() {
     let dir = Dir::new();
     if !is_watchable(&dir.0) {
         return;
@@ -289,7 +289,7 @@ fn directories_are_watched_no_more_where_most_files_are_new() {
 }
 
 #[test]
-fn directories_begin_to_be_watched_where_looks_serve_few_requests() {
+fn the_watch_of_directories_begins_if_lookups_serve_few_requests() {
     let dir = Dir::new();
     if !is_watchable(&dir.0) {
         return;
