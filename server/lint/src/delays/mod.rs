@@ -40,7 +40,7 @@ pub fn delays(
         responses::check(&tree, server, &mut report);
         tls::check(&tree, server, &mut report);
     }
-    tls::judge_redirects(&tree, &servers, &mut report);
+    tls::check_redirects(&tree, &servers, &mut report);
     Some(report.finish(servers.len()))
 }
 

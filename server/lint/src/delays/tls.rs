@@ -65,13 +65,13 @@ fn records(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 }
 
 /// Reports servers without TLS that redirect to servers without HSTS.
-pub(super) fn judge_redirects(tree: &Tree, servers: &[Server], report: &mut Report<'_>) {
+pub(super) fn check_redirects(tree: &Tree, servers: &[Server], report: &mut Report<'_>) {
     let sites = Sites::new(tree, servers);
     for server in servers.iter().filter(|server| server.is_plain) {
         let late = redirects(tree, server).find_map(|(id, address)| {
             let reached = sites.reached(server, address);
-            let is_asked = reached.iter().any(|site| site.asks);
-            (!reached.is_empty() && !is_asked).then_some((id, reached))
+            let sends_hsts = reached.iter().any(|site| site.sends_hsts);
+            (!reached.is_empty() && !sends_hsts).then_some((id, reached))
         });
         let Some((id, reached)) = late else { continue };
         let title = match reached.iter().any(|site| site.is_passed) {
@@ -102,7 +102,7 @@ fn redirects<'t>(tree: &'t Tree, server: &'t Server) -> impl Iterator<Item = (Id
 /// A server with TLS that a redirect may reach.
 struct Site {
     /// It sends Strict-Transport-Security somewhere.
-    asks: bool,
+    sends_hsts: bool,
     /// It passes requests to other servers, which may send HSTS.
     is_passed: bool,
 }
@@ -122,7 +122,7 @@ impl<'t> Sites<'t> {
                 by_name.entry(name).or_default().push(all.len());
             }
             all.push(Site {
-                asks: server.blocks.iter().any(|block| has_hsts(tree, *block)),
+                sends_hsts: server.blocks.iter().any(|block| has_hsts(tree, *block)),
                 is_passed: server.content.iter().any(|block| is_passed(tree, *block)),
             });
         }
