@@ -1,4 +1,6 @@
-//! The specifics of a protocol spoken with servers: data and four functions.
+//! `Gateway`: the specifics of a protocol spoken with servers.
+//!
+//! A module supplies four functions; the others have defaults.
 
 use engines::http::ResponseHead;
 use server_upstream::group::Target;
