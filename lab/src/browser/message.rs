@@ -40,7 +40,7 @@ pub(super) fn encode(id: u64, session: Option<&str>, method: &str, params: &Valu
 #[derive(Debug, Default)]
 pub(super) struct Messages {
     received: Vec<u8>,
-    /// Bytes at the begin that were returned as messages.
+    /// Bytes at the beginning that were returned as messages.
     taken: usize,
     /// How far there is no NUL.
     searched: usize,

@@ -44,7 +44,7 @@ pub struct Step {
     pub view: View,
     /// How many resources it has until now.
     pub resources: usize,
-    /// Time since the begin.
+    /// Time since the beginning.
     pub elapsed: Duration,
 }
 

@@ -17,7 +17,7 @@ pub(super) struct Record {
     pub(super) last: Part,
 }
 
-/// The whole records of a direction, from its begin to the first thing that is none.
+/// The whole records of a direction, from its beginning to the first thing that is none.
 pub(super) fn of(stream: &Stream) -> Vec<Record> {
     let mut found = Vec::new();
     let mut begin = 0;

@@ -1,6 +1,6 @@
 //! The payload of one direction, in order, with the times when it was there.
 
-/// Bytes of a direction from its begin to the first gap.
+/// Bytes of a direction from its beginning to the first gap.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
     pub(super) bytes: Vec<u8>,

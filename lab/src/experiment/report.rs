@@ -38,7 +38,7 @@ pub struct Report {
     pub last_s: Option<u64>,
     /// Observed time of each user from the first view on, seconds; 0: the first view alone.
     pub window_s: u64,
-    /// Time before the begin that measures users without an arm, seconds.
+    /// Time before the beginning that measures users without an arm, seconds.
     pub pre_period_s: u64,
     /// Share of users in the experiment, percent.
     pub share_percent: f64,

@@ -4,7 +4,7 @@
 //! request is in use until its own last response. The last response of all comes later than most. Counted to that one, ten
 //! connections with exponential times lose a tenth of their rate in ten rounds.
 //!
-//! So the time counts until the begin of the last request, plus the average wait of the requests in progress. Then the
+//! So the time counts until the beginning of the last request, plus the average wait of the requests in progress. Then the
 //! ratio of responses and time is that of the mean time of a response, for any distribution (Wald's equation).
 //!
 //! A constant rate without delay needs no such wait: its time is that of the schedule.

@@ -1,4 +1,4 @@
-//! A visit to a page: its resources, the begin and end of each of their phases, and the timings of the page.
+//! A visit to a page: its resources, the beginning and end of each of their phases, and the timings of the page.
 //!
 //! A [`Visit`] comes from a browser, from the clients of this crate, or from a HAR file; waterfalls, the doctor and
 //! comparisons read nothing else. Times are fractional milliseconds from the start of the visit.

@@ -138,7 +138,7 @@ impl Phases {
 }
 
 impl Resource {
-    /// Returns the begin of its connection's opening, ms; the queue and the lookup were before.
+    /// Returns the beginning of its connection's opening, ms; the queue and the lookup were before.
     #[must_use]
     pub fn opening_ms(&self) -> f64 {
         let before = [self.phases.queued_ms, self.phases.dns_ms];

@@ -61,7 +61,7 @@ fn unnumbered(counts: &Counts) -> Option<String> {
     })
 }
 
-/// The place of the first damaged line, its fault and its begin.
+/// The place of the first damaged line, its fault and its beginning.
 fn first(report: &Report) -> Option<String> {
     let damaged = report.counts.first_damaged.as_ref()?;
     let name = report.inputs.get(damaged.input)?;

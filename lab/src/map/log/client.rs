@@ -23,7 +23,7 @@ pub(super) fn address(value: &[u8]) -> Option<Client> {
     (is_unknown || is_host(value)).then_some(Client::Unknown)
 }
 
-/// Parses a field such as `X-Forwarded-For`: the last public address in a list. Clients write the begin of such a list
+/// Parses a field such as `X-Forwarded-For`: the last public address in a list. Clients write the beginning of such a list
 /// themselves, and the addresses at its end may be those of own proxies.
 pub(super) fn forwarded(value: &[u8]) -> Client {
     let listed = value.rsplit(|byte| *byte == b',');

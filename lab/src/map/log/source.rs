@@ -14,7 +14,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use sys::os_error;
 use zstd_safe::{DCtx, InBuffer, OutBuffer, get_error_name};
 
-/// A log that is read from its begin to its end.
+/// A log that is read from its beginning to its end.
 pub(super) struct Source {
     /// Decompressed bytes. `WouldBlock` is no end: a pipe has nothing yet.
     pub(super) bytes: Box<dyn Read>,

@@ -1,4 +1,4 @@
-//! One log on its way from a source to the parsers, read once from its begin to its end.
+//! One log on its way from a source to the parsers, read once from its beginning to its end.
 
 use std::fs::File;
 use std::io::{self, ErrorKind};

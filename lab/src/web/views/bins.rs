@@ -85,7 +85,7 @@ impl Bins {
             .collect()
     }
 
-    /// Returns the begin of the step of a time. Times before the first step count in it, and those after the last in that:
+    /// Returns the beginning of the step of a time. Times before the first step count in it, and those after the last in that:
     /// roll-ups may be coarser than steps.
     pub(super) fn start_of(&self, at: u64) -> u64 {
         let first = self.starts.first().copied().unwrap_or(0);
