@@ -247,9 +247,7 @@ fn about_intervals(server: &ServerReport) -> Option<String> {
     };
     shown().next()?;
     let mut text = match server.blocks.len() {
-        0 | 1 => {
-            "95 %: of this run alone; --blocks 10 measures differences between runs".to_owned()
-        }
+        0 | 1 => "95 %: of this run alone; --blocks 10 shows how runs differ".to_owned(),
         runs => format!("95 %: from the differences between {runs} runs"),
     };
     if shown().any(|figure| figure.low.is_none() || figure.high.is_none()) {
