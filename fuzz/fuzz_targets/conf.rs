@@ -28,9 +28,9 @@ fuzz_target!(|data: &[u8]| {
         .with_file("/etc/nginx/b.conf", part());
     let mut toy = Toy::new(files).terse();
     let parameter = toy.command_line(part());
-    toy.shown(parameter);
+    toy.render(parameter);
     let result = toy.load();
-    toy.shown(result);
+    toy.render(result);
 });
 
 /// Files that include each other twice are read up to the limit of includes. This takes most of a second and is covered

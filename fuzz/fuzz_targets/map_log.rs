@@ -6,7 +6,7 @@
 
 use std::net::IpAddr;
 
-use lab::map::log::{Field, Format, LineFormat, Report, named, names, read_pieces};
+use lab::map::log::{Field, Format, LineFormat, Report, format_named, names, read_pieces};
 use libfuzzer_sys::fuzz_target;
 
 fuzz_target!(|input: &[u8]| {
@@ -19,7 +19,7 @@ fuzz_target!(|input: &[u8]| {
     let formats = || match format {
         "" => Some(None),
         name if names().split(", ").any(|own| own == name) => {
-            Some(Some(vec![named(name, &Field::default())?.ok()?]))
+            Some(Some(vec![format_named(name, &Field::default())?.ok()?]))
         }
         text => {
             let format = Format::of_option(text).ok()?;

@@ -23,14 +23,14 @@ mod mp4 {
 use mp4::boxes::{Children, HEAD_BYTES_MAX, Head};
 use mp4::error::Mp4Error;
 use mp4::movie::{Cut, Limits, Ranges, cut};
-use mp4::track::Ask;
+use mp4::track::Section;
 
 fuzz_target!(|input: &[u8]| {
     let Some((&[flags, a, b, c, d, e, f, g, h, i, j], begin)) = input.split_first_chunk::<11>()
     else {
         return;
     };
-    let ask = Ask {
+    let section = Section {
         start_ms: time([a, b, c], flags & 2 != 0),
         length_ms: time([d, e, f], flags & 4 != 0),
         key_frame: flags & 1 != 0,
@@ -53,13 +53,13 @@ fuzz_target!(|input: &[u8]| {
         largest: 0,
     };
     let size = file.size;
-    let made = cut(&mut file, size, limits, &ask);
+    let made = cut(&mut file, size, limits, &section);
     assert!(file.largest <= limits.first_read.max(limits.moov).max(4096) && file.read <= READ_MAX);
     let Ok(Cut::Part { head, data }) = made else {
         if let Err(error) = made {
             assert!(
                 error
-                    .tell(Printable(b"f"))
+                    .log_text(Printable(b"f"))
                     .is_none_or(|text| text.contains("\"f\""))
             );
         }
@@ -144,12 +144,12 @@ fn again(head: &[u8], data: Range<u64>, begin: &[u8], limits: Limits) {
         largest: 0,
     };
     let size = part.size;
-    let ask = Ask {
+    let section = Section {
         length_ms: 1,
-        ..Ask::default()
+        ..Section::default()
     };
     // The content comes from the file, so it may be refused, but not because of its boxes.
-    let made = cut(&mut part, size, limits, &ask);
+    let made = cut(&mut part, size, limits, &section);
     let sound = !matches!(
         made,
         Err(Mp4Error::BoxTooSmall(_)
