@@ -36,9 +36,9 @@ struct RequestStream {
     is_whole: bool,
     due_ms: u64,
     paused: bool,
-    /// Number of body bytes passed to the engine; `ended` if the end was passed, too.
+    /// Number of body bytes passed to the engine; `is_sent` once the engine has sent the end, too.
     given: usize,
-    ended: bool,
+    is_sent: bool,
 }
 
 /// Result of one step of the server.
@@ -229,7 +229,7 @@ impl Streams {
             due_ms: now_ms + plan.late_ms,
             paused: false,
             given: 0,
-            ended: false,
+            is_sent: false,
         });
         book.attempts[attempt].plan = Some(plan);
         book.streams_at_once = book.streams_at_once.max(self.asked.len());
@@ -326,7 +326,7 @@ impl Streams {
             return true;
         }
         let is_answered = record.sent >= plan.whole_at && asked.is_whole;
-        if is_answered && asked.ended {
+        if is_answered && asked.is_sent {
             self.asked.remove(at);
             return true;
         }
@@ -338,7 +338,10 @@ impl Streams {
         loop {
             match self.engine.advance(u64::MAX, now_ms) {
                 SendAction::Body(id) => self.send_body(id, book),
-                SendAction::Sent { .. } => {}
+                SendAction::Sent { stream, .. } => {
+                    let asked = self.asked.iter_mut().find(|asked| asked.id == stream);
+                    asked.into_iter().for_each(|asked| asked.is_sent = true);
+                }
                 SendAction::Nothing => return,
             }
         }
@@ -361,7 +364,6 @@ impl Streams {
             asked.given = sent;
             self.engine.send_data(id, Chunk::Owned(piece));
         } else if record.sent >= plan.whole_at {
-            asked.ended = true;
             self.engine.send_end(id, None);
         } else {
             self.engine.stall(id);
