@@ -357,7 +357,7 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Re-exports that are followed from one name: more would be a circle of re-exports.
+/// Longest chain of Rust re-exports that is followed from one name. A longer chain is taken for a circle.
 const EXPORTS_MAX: usize = 5;
 
 /// The source folder of every crate of the workspace that is shipped.

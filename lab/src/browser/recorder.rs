@@ -276,7 +276,7 @@ impl Recorder {
         for extra in self.extra.values_mut() {
             for place in &extra.hops {
                 let hop = &mut self.hops[*place];
-                // Without a response, the browser does not report whether such events exist.
+                // Without a response, the browser does not report whether ExtraInfo events exist: take those that came.
                 if hop.has_extra_info || hop.response.is_none() {
                     hop.add_extra_info(extra.requests.pop_front(), extra.responses.pop_front());
                 }

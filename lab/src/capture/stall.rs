@@ -158,7 +158,7 @@ pub(super) fn of(capture: &Capture) -> Stalls {
     all
 }
 
-/// The state of a flow at a moment of the capture.
+/// The state of one TCP connection while its captured packets are read in order.
 struct Watch<'c> {
     flow: &'c Flow,
     client_ns: u64,

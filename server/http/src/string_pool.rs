@@ -65,7 +65,7 @@ impl Interner {
     }
 }
 
-/// Texts behind each other, each behind its length.
+/// Texts in one buffer, each preceded by its length in bytes.
 #[derive(Debug, Default)]
 pub(crate) struct Records(Vec<u8>);
 

@@ -114,7 +114,7 @@ impl World {
         hands.generation.set(generation.http.number);
         let mut shared = Shared::new(SimNet::default(), generation, Env::default());
         shared.scratch = vec![0; scratch].into_boxed_slice();
-        // Work that is possible now is done now, so that a judge may require it.
+        // A turn does all work that waits for nothing, so that tests can require its result.
         shared.turn.passes_max = usize::MAX;
         shared.turn.bytes_max = u64::MAX;
         let random = random.fork();

@@ -80,7 +80,7 @@ impl Thread {
     fn accepted(&mut self, socket: OwnedFd, peer: Peer, port: usize) {
         self.tight = socket.as_raw_fd() >= self.setup.descriptor_ceiling;
         let Some(port) = self.port_of(port, &socket) else {
-            // Its address is not in the configuration any more.
+            // A reload has removed the listener's address: the connection is closed.
             return;
         };
         let serial = self.took_connection();

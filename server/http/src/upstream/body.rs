@@ -62,7 +62,7 @@ impl Body {
         matches!(self, Self::Stream(_))
     }
 
-    /// There is a response: nothing is sent again.
+    /// Drops the kept part of a request body, once a response has begun and no further attempt is made.
     pub(super) fn forget(&mut self) {
         if let Self::Stream(stream) = self {
             stream.forget();
