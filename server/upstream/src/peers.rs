@@ -191,6 +191,7 @@ impl PeerList {
             // The marks belong to an old list. The number of attempts has its own limit.
             tried.changes = self.changes;
             tried.numbers.clear();
+            tried.in_backup = false;
         }
         let (peers, numbers) = (&mut self.peers, &mut tried.numbers);
         if !tried.in_backup {

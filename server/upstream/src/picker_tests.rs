@@ -363,6 +363,17 @@ fn hosts_with_valid_addresses_cost_a_request_nothing() {
     }
 }
 
+#[test]
+fn an_answer_makes_hosts_due_though_no_server_is_chosen() {
+    let mut bench = Bench::new(&[server(1), named("app.test")]);
+    bench.request(Outcome::Alive);
+    bench.names.tell(Err("no such name".to_owned()));
+    let hosts = bench.group.hosts.as_ref().expect("there is a host");
+    let mut asked = PendingLookups::default();
+    hosts.receive(&mut asked, &bench.group.peers, bench.now_ms);
+    assert!(!hosts.is_idle(&asked, bench.now_ms));
+}
+
 /// A group with an address that is no longer valid.
 fn stale() -> Bench {
     let mut bench = Bench::new(&[named("app.test")]);

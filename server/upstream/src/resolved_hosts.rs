@@ -118,7 +118,7 @@ impl ResolvedHosts {
             hosts,
             constant,
             lookups,
-            ..
+            due_ms,
         } = &mut *self.hosts.borrow_mut();
         let mut changed = false;
         for (n, lookup) in &mut asked.0 {
@@ -134,6 +134,8 @@ impl ResolvedHosts {
         for (n, lookup) in lookups.extract_if(.., |(_, lookup)| lookup.is_answered()) {
             let host = &mut hosts[n];
             host.is_looked_up = false;
+            // A request may end before it computes the next time.
+            *due_ms = 0;
             match lookup.answer() {
                 Some(Ok(resolved)) => {
                     changed |= peers.with(|peers| host.set_addresses(&resolved, peers));

@@ -139,8 +139,8 @@ pub(super) fn shutdown<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) {
 pub(super) enum Flushed {
     /// The socket took this many bytes.
     Bytes(u64),
-    /// The connection is broken: input from before is read first.
-    Broken,
+    /// The connection broke after the socket had taken this many bytes: input from before is read first.
+    Broken(u64),
 }
 
 /// Writes the output queue as far as the socket takes it. One that `may_be_alone` is the first write of the connection and
@@ -168,6 +168,7 @@ pub(super) fn flush<N: Net>(
         link.nodelay = true;
     }
     let unsent = link.transport.unsent_bytes();
+    let before = io.out.len();
     match send(link, &mut io.out, sh) {
         Ok(sent) => {
             link.flags.writable = !sent.blocked;
@@ -183,9 +184,11 @@ pub(super) fn flush<N: Net>(
         Err(e) => {
             // The server may have answered before it closed: that is read first.
             io.unwritable = Some(errno(&e));
+            // The write may be several calls; the last one failed.
+            let taken = before - io.out.len();
             io.out.clear();
             link.flags.readable = true;
-            Ok(Flushed::Broken)
+            Ok(Flushed::Broken(taken))
         }
     }
 }

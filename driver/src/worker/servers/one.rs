@@ -180,7 +180,11 @@ pub(super) fn write<N: Net>(
     // A request that leaves in one write waits for no acknowledgement of earlier bytes.
     let may_be_alone = a.sent_bytes == 0 && a.request == Sending::Queued;
     match link::flush(link, io, sh, may_be_alone)? {
-        Flushed::Broken => return Ok(true),
+        Flushed::Broken(bytes) => {
+            a.sent_bytes += bytes;
+            a.call().record(|facts| facts.sent_bytes += bytes);
+            return Ok(true);
+        }
         Flushed::Bytes(0) => {}
         Flushed::Bytes(bytes) => {
             a.sent_bytes += bytes;

@@ -234,7 +234,10 @@ fn write<N: Net>(
 ) -> Result<bool, Ending> {
     let may_be_alone = queue.sent_bytes == 0;
     match link::flush(link, io, sh, may_be_alone)? {
-        Flushed::Broken => return Ok(true),
+        Flushed::Broken(bytes) => {
+            queue.record_sent(bytes);
+            return Ok(true);
+        }
         Flushed::Bytes(0) => {}
         Flushed::Bytes(bytes) => queue.record_sent(bytes),
     }

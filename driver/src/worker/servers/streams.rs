@@ -318,7 +318,10 @@ fn write<N: Net>(
         }
     }
     match link::flush(link, io, sh, false)? {
-        Flushed::Broken => return Ok(true),
+        Flushed::Broken(bytes) => {
+            streams.record_sent(bytes);
+            return Ok(true);
+        }
         Flushed::Bytes(bytes) => streams.record_sent(bytes),
     }
     let now_ms = sh.clock.mono_ms;

@@ -78,7 +78,8 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     {
         return Flow::Done(Content::Status(status));
     }
-    call(run, x, cx, true)
+    let may_reuse = run.tries.is_none_or(Tries::may_reuse);
+    call(run, x, cx, may_reuse)
 }
 
 /// Asks the server that was chosen last once more, over a new connection.

@@ -111,8 +111,8 @@ pub(super) struct Tries {
     until_ms: u64,
 }
 
-/// Attempts of a request that fail over idle connections, or with refused streams, and are not counted. A pool with more dead
-/// connections, or a server that refuses each stream, uses up the counted ones.
+/// Attempts of a request that fail over idle connections, or with refused streams, and are not counted. Later attempts use new
+/// connections, and each failure counts.
 const FREE_MAX: u8 = 32;
 
 /// The conditions of the decision besides the failure.
@@ -146,6 +146,11 @@ impl Tries {
                 _ => now_ms.saturating_add(timeout_ms),
             },
         }
+    }
+
+    /// Returns whether the next attempt may use an idle connection.
+    pub(super) fn may_reuse(self) -> bool {
+        self.free < FREE_MAX
     }
 
     /// Whether a response is left for another server's. Nothing is counted yet.
@@ -215,8 +220,10 @@ mod tests {
         for (untouched, next) in [(true, Next::Again), (false, Next::Other)] {
             let mut tries = Tries::new(1, 0, 0, 0);
             for _ in 0..FREE_MAX {
+                assert!(tries.may_reuse());
                 assert_eq!(tries.after(over_idle(untouched), rules(0)), next);
             }
+            assert!(!tries.may_reuse());
             assert_eq!(tries.after(over_idle(untouched), rules(0)), Next::GiveUp);
         }
     }
