@@ -153,7 +153,7 @@ fn fields(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             && let Some(largest) = all.iter().max_by_key(|id| bytes(id))
         {
             let title = format!(
-                "add_header adds {sum} bytes to each response, most of them by {}",
+                "add_header adds {sum} bytes to each response; the largest field is {}",
                 tree.arg(*largest, 0)
             );
             report.add(BLOAT, &title, *largest);

@@ -46,7 +46,7 @@ fn resumption(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let cache = server.value(tree, "ssl_session_cache", "none");
     if tickets == "off" && matches!(cache, "none" | "off") {
         let title =
-            "ssl_session_tickets off without an ssl_session_cache: no handshake can be resumed";
+            "ssl_session_tickets off without an ssl_session_cache: no session can be resumed";
         report.add(RESUMPTION, title, server.place(tree, "ssl_session_tickets"));
     }
 }

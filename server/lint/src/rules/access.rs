@@ -40,7 +40,7 @@ pub(super) fn allow_alone(tree: &Tree, warn: &mut Warn<'_>) {
         let decided = rules.iter().any(|id| is_all(tree, *id));
         if tree.name(last) == "allow" && !decided {
             let message = format!(
-                "\"allow {}\" without \"deny all\" restricts nothing",
+                "\"allow {}\" without \"deny all\" in the same block restricts nothing",
                 tree.arg(last, 0)
             );
             warn.name(last, message, "write \"deny all;\" after it");
@@ -118,7 +118,7 @@ pub(super) fn user_file(tree: &Tree, warn: &mut Warn<'_>) {
         let Some((name, _)) = from_client(tree, id, tree.arg(id, 0)) else {
             continue;
         };
-        let message = format!("the client chooses the password file by \"{name}\"");
+        let message = format!("the client chooses the password file through \"{name}\"");
         let hint = "use \"$server_name\", which comes from the configuration";
         warn.word(id, 0, message, hint);
     }

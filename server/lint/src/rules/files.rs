@@ -30,7 +30,7 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
                 |index: &usize| variables(tree.arg(id, *index)).any(|name| is_uri(&name));
             if let Some(index) = (0..last).find(whole_uri) {
                 let message = format!(
-                    "in a location with a regular expression \"alias\" is the whole path: \"{}\" is looked up as \
+                    "in a location with a regular expression, \"alias\" is the whole path: \"{}\" is looked up as \
                      \"{}{}\"",
                     tree.arg(id, index),
                     tree.arg(alias, 0),
@@ -49,7 +49,7 @@ pub(super) fn try_files_and_alias(tree: &Tree, warn: &mut Warn<'_>) {
             && !uri.starts_with(location.name)
         {
             let message = format!(
-                "because of \"alias\" a URI with variables loses the prefix \"{}\" and becomes \"{uri}\"",
+                "because of \"alias\", a URI with variables loses the prefix \"{}\" and becomes \"{uri}\"",
                 location.name
             );
             let hint = format!("write the prefix twice: \"{}{fallback}\"", location.name);

@@ -43,8 +43,7 @@ pub(super) fn several_lines(tree: &Tree, warn: &mut Warn<'_>) {
         let Some(index) = values(tree, id).into_iter().find(broken) else {
             continue;
         };
-        let message =
-            "the header value contains a line end: clients receive a broken or cut header";
+        let message = "the header value contains a line end: it is sent broken or cut";
         warn.word(
             id,
             index,

@@ -29,7 +29,8 @@ pub(super) fn without_always(tree: &Tree, warn: &mut Warn<'_>) {
         if is_always || redirects {
             continue;
         }
-        let message = "without \"always\" responses with a status of 400 or above lack this header";
+        let message =
+            "without \"always\", responses with a status of 400 or above lack this header";
         warn.word(id, 0, message, "write \"always\" after the value");
     }
 }

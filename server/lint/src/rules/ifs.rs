@@ -27,7 +27,7 @@ pub(super) fn settings(tree: &Tree, warn: &mut Warn<'_>) {
             "\"{}\" in \"if\": if several conditions hold, only the settings of the last \"if\" apply",
             tree.name(setting)
         );
-        let hint = "choose the value by a \"map\", or rewrite to another location";
+        let hint = "choose the value with a \"map\", or rewrite to another location";
         warn.name(setting, message, hint);
     }
 }
@@ -40,7 +40,7 @@ pub(super) fn try_files(tree: &Tree, warn: &mut Warn<'_>) {
         };
         if tree.has(location, &["try_files"]) && !leaves(tree, id) {
             let message = "if this condition holds, \"try_files\" of the location has no effect";
-            let hint = "set the variable by a \"map\", or end the \"if\" with \"return\" or \"rewrite ... last\"";
+            let hint = "set the variable with a \"map\", or end the \"if\" with \"return\" or \"rewrite ... last\"";
             warn.name(id, message, hint);
         }
     }

@@ -46,7 +46,7 @@ pub(super) fn named_by_client(tree: &Tree, warn: &mut Warn<'_>) {
                 false => "",
             };
             let message = format!(
-                "the client chooses names and number of log files by \"{name}\"{elsewhere}"
+                "the client chooses names and number of log files through \"{name}\"{elsewhere}"
             );
             warn.word(
                 id,

@@ -16,7 +16,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
                 tree.name(id)
             );
             let hint =
-                "list the servers and choose one by \"map\", or make the location \"internal\"";
+                "list the servers and choose one with \"map\", or make the location \"internal\"";
             warn.word(id, 0, message, hint);
         }
     }

@@ -70,17 +70,15 @@ pub(super) fn conflicting_names(tree: &Tree, warn: &mut Warn<'_>) {
             let Some((owner, listen)) = clash else {
                 continue;
             };
-            let message = match place {
-                Some(_) => format!(
-                    "conflicting server name \"{name}\" on {listen}, used by the server in {}",
-                    tree.place(owner)
-                ),
-                None => format!(
-                    "the server in {} has no name on {listen} either",
-                    tree.place(owner)
-                ),
+            let lost = match name.as_str() {
+                "" => "without a host name",
+                _ => "for it",
             };
-            let message = format!("{message}: this server gets no requests for it");
+            let message = format!(
+                "conflicting server name \"{name}\" on {listen}, used by the server in {}: this server gets \
+                 no requests {lost}",
+                tree.place(owner)
+            );
             let hint =
                 "the first server with a name gets its requests; use another name or port here";
             match place {

@@ -26,7 +26,7 @@ pub(super) fn check(tree: &Tree, warn: &mut Warn<'_>) {
         let Some(variable) = brings(tree, id, tree.arg(id, argument), LINE_END) else {
             continue;
         };
-        let message = format!("a client can insert a line end into {what} by \"{variable}\"");
+        let message = format!("a client can insert a line end into {what} through \"{variable}\"");
         let hint = match variable.as_str() {
             "$uri" | "$document_uri" => "use \"$request_uri\", which is not decoded".to_owned(),
             "$request_filename" => "do not send file paths".to_owned(),
