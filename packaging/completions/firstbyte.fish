@@ -64,7 +64,7 @@ complete -c firstbyte -n "__fish_firstbyte_needs_command" -l help -d 'this help,
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -l version -d 'show version, on standard output'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "bench" -d 'load servers, and report their speed and cost'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "compare" -d 'compare two reports of bench'
-complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'find the causes of a late first byte, and fixes'
+complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "doctor" -d 'find the causes of a late first byte, and how to fix them'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "experiment" -d 'plan an A/B experiment, and report what it found'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "explain" -d 'explain how a request is handled and which configuration lines decide it'
 complete -c firstbyte -n "__fish_firstbyte_needs_command" -f -a "freeze" -d 'copy a static site, with hashes in names and compressed copies'
@@ -119,7 +119,7 @@ h1\t''
 h2\t''
 spdy\t''"
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l cacert -d 'Trusted CA certificates, PEM (those of browsers)' -r -F
-complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l max-requests -d 'Most requests to send' -r
+complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l max-requests -d 'Maximum number of requests' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l timeout -d 'Time limit of a connection or a response' -r
 complete -c firstbyte -n "__fish_firstbyte_using_subcommand doctor" -l fail-on -d 'End with status 2 if there is a finding of this level or above' -r -f -a "note\t''
 warn\t''

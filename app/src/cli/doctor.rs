@@ -28,7 +28,7 @@ use crate::stdout;
 use crate::terminal::fitted;
 use source::Source;
 
-/// find the causes of a late first byte, and fixes
+/// find the causes of a late first byte, and how to fix them
 ///
 /// Examines a server with a few hundred requests and reports the causes of a late first byte, the most costly first. Each
 /// finding has its evidence, the directive that fixes it and the command to test it again. Files written below --docroot are
@@ -77,7 +77,7 @@ pub(super) struct Options {
     /// root, and a target on this machine
     #[arg(long = "try", conflicts_with = "file")]
     tries: bool,
-    /// Most requests to send
+    /// Maximum number of requests
     #[arg(long = "max-requests", value_name = "N", default_value = "400",
           value_parser = |text: &str| whole::<u32>(text, 1..=u64::from(REQUESTS_MAX)))]
     requests_max: u32,

@@ -135,7 +135,7 @@ pub(super) fn run(options: &Options) -> ExitCode {
         return fail(NAME, "the configuration has no \"http\" block");
     };
     if supervisor::take_on_user(&cycle.main, &console).is_err() {
-        return fail(NAME, "cannot access files with the rights of the worker");
+        return fail(NAME, "cannot switch to the user of the worker");
     }
     let asked = ExplainRequest {
         url: &options.url,

@@ -17,7 +17,7 @@ use crate::stdout;
 ///
 /// Copies the tree of a static site. Files referenced by pages get a name with the hash of their content, and references are
 /// rewritten. Compressed copies are written if they save enough, and a manifest lists all files. A second run writes only
-/// changes; the new tree replaces the old one at once.
+/// changes; the new tree replaces the old one as a whole.
 #[derive(Debug, clap::Args)]
 pub(super) struct Options {
     /// The tree

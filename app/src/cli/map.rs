@@ -37,7 +37,7 @@ use sys::os_error;
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("Formats by name: {}", names()))]
 pub(super) struct Options {
-    /// Access logs, plain or compressed by gzip or zstd; - is standard input
+    /// Access logs, plain or compressed with gzip or zstd; - is standard input
     #[arg(value_name = "LOG", required_unless_present = "store")]
     logs: Vec<PathBuf>,
     /// Read a store, sqlite:PATH or clickhouse:http[s]://HOST[:PORT]/DATABASE, instead of logs
@@ -225,7 +225,7 @@ fn places(files: &[String]) -> Result<Places, String> {
     let opened = Places::open(files, |file| std::fs::read(file));
     opened.map_err(|error| match error {
         PlacesError::NotInstalled => format!(
-            "no country database: install {package} (apt-get install {package}) or set a file by --geoip",
+            "no country database: install {package} (apt-get install {package}) or set a file with --geoip",
             package = geoip::DEBIAN_PACKAGE
         ),
         error => error.to_string(),

@@ -28,8 +28,8 @@ use crate::terminal::{broken, stderr_columns};
 /// run a command behind a link with delay, rate, loss and jitter
 ///
 /// Runs a command behind a link. Servers of this machine are reached over the link, by an address of the machine or by
-/// localhost and a port below 32768; with --server, the servers of these commands. The status is that of the command. A report
-/// about the link is printed on standard error at the end.
+/// localhost and a port below 32768; with --server, only the servers started by the --server commands. The status is that of
+/// the command. A report about the link is printed on standard error at the end.
 #[derive(Debug, clap::Args)]
 #[command(after_help = SPEC)]
 pub(super) struct Options {

@@ -59,7 +59,9 @@ pub(super) fn begin(
     let name = url.server_name();
     let bytes = name.as_ref().map(|name| name.as_bytes());
     let Ok(chosen) = certificates::handshake(http, taken.port, taken.local, bytes) else {
-        return Err("the server name of the handshake exceeded pcre_match_limit".to_owned());
+        return Err(
+            "matching the server name of the handshake exceeded pcre_match_limit".to_owned(),
+        );
     };
     match &http.tls[chosen.certificate].config {
         Some(config) if !config.rejects() => {

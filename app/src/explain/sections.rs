@@ -64,7 +64,8 @@ pub(super) fn server_of(run: &Run, teller: &Teller<'_>) -> Server {
         Some(NameMatch::Default) => ("default", default_reason(run, &host, teller)),
         None => (
             "none",
-            "the default server of this address: no name was matched".to_owned(),
+            "the handshake or the request was rejected before its host selected a server"
+                .to_owned(),
         ),
     };
     Server {

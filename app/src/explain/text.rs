@@ -21,7 +21,7 @@ pub(crate) fn render(report: &Report, columns: Option<usize>) -> String {
     rows.push(&format!("listener  {}", listener.address), &listener.at);
     if !listener.others.is_empty() {
         let others = listener.others.join(", ");
-        rows.plain(&format!("          or {others}: choose by --to"));
+        rows.plain(&format!("          or {others}: choose with --to"));
     }
     if let Some(handshake) = &report.handshake {
         let asked = handshake.name.as_deref().unwrap_or("no name");

@@ -179,7 +179,8 @@ fn hand_over(path: &Path, file: &File, uid: u32, console: &Console) -> Result<()
         console.report(
             Level::Warn,
             format_args!(
-                "\"{shown}\" has a link by another user or a second name: not given to user {uid}"
+                "owner of \"{shown}\" is not changed to user {uid}: a symlink of another user is on its path, or it has \
+                 a second hard link"
             ),
         );
         return Ok(());

@@ -85,7 +85,7 @@ fn what_a_link_of_the_workers_user_names_is_not_given_to_it() {
     fs::hard_link(&secret, &log).expect("a link");
     reopen(&server, &secret);
     assert_eq!(owner(&secret), 0, "by a hard link");
-    server.wait_for_text("error.log", "not given to user");
+    server.wait_for_text("error.log", "is not changed to user");
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl AccessLogs {
         }
         let (file, log) = (&self.file, log.display());
         Err(format!(
-            "no access_log in {file} writes {log}; set its format by --format"
+            "no access_log in {file} writes {log}; set its format with --format"
         ))
     }
 
@@ -346,7 +346,7 @@ mod tests {
         let why = logs().of_log(Path::new("/x/none.log")).expect_err("no");
         assert_eq!(
             why,
-            "no access_log in /c/nginx.conf writes /x/none.log; set its format by --format"
+            "no access_log in /c/nginx.conf writes /x/none.log; set its format with --format"
         );
     }
 

@@ -42,7 +42,7 @@ pub(crate) fn inputs(logs: &Logs<'_>) -> Result<Vec<Input>, String> {
                 Some(Arc::new(of_log(logs.verb, conf, path, client)?))
             }
             (None, Some(_), None) => {
-                return Err("standard input has no name; set its format by --format".to_owned());
+                return Err("standard input has no name; set its format with --format".to_owned());
             }
             (None, None, _) => None,
         };
