@@ -168,7 +168,7 @@ fn hex(text: &str) -> Option<[u8; VECTOR_BYTES]> {
 
 fn unsupported(what: &str) -> FileFault {
     FileFault::Unsupported(format!(
-        "the key is encrypted with {what}, which is not supported; convert it by \"openssl pkcs8 -topk8 -v2 aes256\""
+        "the key is encrypted with {what}, which is not supported; convert it with \"openssl pkcs8 -topk8 -v2 aes256\""
     ))
 }
 

@@ -94,7 +94,7 @@ settings! {
         ecdh_curve "ssl_ecdh_curve": DeferredDirective = DeferredDirective::default(), "auto", HS;
         /// Parameters of finite-field key exchange, which is not built: a warning.
         dhparam "ssl_dhparam": File = File::default(), "", HS;
-        /// Most plaintext of a TLS record.
+        /// Maximum size of the plaintext of a TLS record.
         buffer_size "ssl_buffer_size": Size = Size(16 << 10), "16k", HS;
         /// Passwords of encrypted keys, a line each, tried in turn.
         password_file "ssl_password_file": File = File::default(), "", HS;
@@ -102,7 +102,7 @@ settings! {
         certificate_compression "ssl_certificate_compression": bool = false, "off", HS;
         /// How long a session may be resumed.
         session_timeout "ssl_session_timeout": Seconds = Seconds(300), "5m", HS;
-        /// Whether sessions are resumed by tickets.
+        /// Whether sessions are resumed with tickets.
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
@@ -117,7 +117,7 @@ settings! {
     pub(crate) struct ClientSettings: SslSrv.clients / CLIENTS {
         /// Whether a client certificate is requested, and whether it must be valid.
         verify_client "ssl_verify_client": VerifyClient = VerifyClient::Off, "off", HS;
-        /// Most certificates between a client's and the root.
+        /// Maximum number of certificates between a client's and the root.
         verify_depth "ssl_verify_depth": Number = Number(1), "1", HS;
         /// Certificates of authorities that clients' certificates may come from; their names are sent to clients.
         client_certificate "ssl_client_certificate": File = File::default(), "", HS;

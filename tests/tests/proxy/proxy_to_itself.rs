@@ -150,7 +150,7 @@ fn connections_without_a_place_are_closed_counted_and_told() {
     let (took, waited) = (waits.elapsed(), waits.waited());
     server.wait_for_text("error.log", "[alert]");
     let log = server.wait_for_text("error.log", TOLD);
-    assert!(log.contains("closing waiting connections"), "{log}");
+    assert!(log.contains("closing new connections unserved"), "{log}");
     gate.open();
     for client in &mut busy {
         assert_eq!(client.response().text(), "passed", "those in progress stay");

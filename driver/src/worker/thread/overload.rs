@@ -69,7 +69,7 @@ impl Thread {
                 true => "open files".to_owned(),
                 false => format!("{} worker_connections", self.setup.worker_connections),
             };
-            let text = format_args!("{short} are not enough, closing waiting connections");
+            let text = format_args!("{short} are not enough, closing new connections unserved");
             self.setup.log.write(Level::Alert, text);
         }
     }

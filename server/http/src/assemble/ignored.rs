@@ -28,8 +28,8 @@ const SL: Contexts = Contexts::SERVER.or(Contexts::LOCATION);
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
 rows! {
-    "accept_mutex", Contexts::EVENTS, FLAG, flag, "Threads share listeners by EPOLLEXCLUSIVE and need no mutex.";
-    "accept_mutex_delay", Contexts::EVENTS, TAKE1, time, "Threads share listeners by EPOLLEXCLUSIVE and need no mutex.";
+    "accept_mutex", Contexts::EVENTS, FLAG, flag, "Threads share listeners with EPOLLEXCLUSIVE and need no mutex.";
+    "accept_mutex_delay", Contexts::EVENTS, TAKE1, time, "Threads share listeners with EPOLLEXCLUSIVE and need no mutex.";
     "lock_file", Contexts::MAIN, TAKE1, any, "There is no accept mutex.";
     "pcre_jit", Contexts::MAIN, FLAG, flag, "Regular expressions are always compiled just in time if PCRE2 supports it.";
     "timer_resolution", Contexts::MAIN, TAKE1, time, "The clock is read once per event loop iteration.";

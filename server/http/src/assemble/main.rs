@@ -154,7 +154,7 @@ conf::directives! {
     /// Modules are built in: a notice for one that is, an error for any other.
     directive "load_module": Contexts::MAIN, TAKE1, "", "file" => load_module;
 
-    /// Most connections of one worker thread.
+    /// Maximum number of connections of one worker thread.
     directive "worker_connections": Contexts::EVENTS, TAKE1, "512", "number" => once!(|b, d| {
         let number = conf::parse_number(d.arg(0)).filter(|n| *n <= u64::from(MAX_CONNECTIONS));
         let bad =

@@ -66,9 +66,9 @@ settings! {
     pub struct Http2Srv: Server {
         /// Whether HTTP/2 is enabled: by ALPN over TLS, by the preface on a plain connection.
         on "http2": bool = false, "off", HS;
-        /// Most streams of a connection at a time.
+        /// Maximum number of concurrent streams of a connection.
         max_concurrent_streams "http2_max_concurrent_streams": Streams = Between(128), "128", HS;
-        /// Most pushed streams of a connection at a time.
+        /// Maximum number of concurrent pushed streams of a connection.
         max_concurrent_pushes "http2_max_concurrent_pushes": Number = Number(10), "10", HS;
         /// Bytes of a request body that are accepted before it has a reader.
         body_preread_size "http2_body_preread_size": PrereadSize = PrereadSize(64 << 10), "64k", HS;
@@ -82,7 +82,7 @@ settings! {
 settings! {
     /// Settings of HTTP/2 at location scope.
     pub struct Http2Loc: Location {
-        /// Most bytes of a frame of a response body; by default such a frame fills a TLS record.
+        /// Maximum size of a frame of a response body; by default such a frame fills a TLS record.
         chunk_size "http2_chunk_size": ChunkSize = ChunkSize(RECORD_CHUNK_BYTES), "16375", HSL;
     }
 }

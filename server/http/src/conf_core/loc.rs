@@ -140,7 +140,7 @@ settings! {
         log_subrequest "log_subrequest": bool = false, "off", HSL;
         /// The largest body of a subrequest in memory.
         subrequest_output_buffer_size "subrequest_output_buffer_size": Size = Size(4096), "4k", HSL;
-        /// Most ranges of one request; 0 turns ranges off.
+        /// Maximum number of ranges of one request; 0 disables ranges.
         max_ranges "max_ranges": Number = Number(engines::http::UNLIMITED_RANGES), "unlimited", HSL;
         /// Whether bodies of unknown length are chunked in HTTP/1.1.
         chunked_transfer_encoding "chunked_transfer_encoding": bool = true, "on", HSL;
@@ -203,7 +203,7 @@ settings! {
 settings! {
     /// Settings of the connection that a response is sent over.
     pub struct Connections: CoreLoc.connection {
-        /// Most bytes of one sendfile call; 0 for no limit.
+        /// Maximum number of bytes of one sendfile call; 0 is no limit.
         sendfile_max_chunk "sendfile_max_chunk": Size = Size(2 << 20), "2m", HSL;
         /// Whether head and file leave in full packets; they always do within one turn.
         tcp_nopush "tcp_nopush": bool = false, "off", HSL;
@@ -215,7 +215,7 @@ settings! {
         reset_timedout_connection "reset_timedout_connection": bool = false, "off", HSL;
         /// Longest life of a connection before it is closed after a response.
         keepalive_time "keepalive_time": Millis = Millis(3_600_000), "1h", HSL;
-        /// Most requests of one connection.
+        /// Maximum number of requests of one connection.
         keepalive_requests "keepalive_requests": Number = Number(1000), "1000", HSL;
         /// How long an idle connection is kept at least when it is closed by the server for other reasons.
         keepalive_min_timeout "keepalive_min_timeout": Millis = Millis(0), "0", HSL;

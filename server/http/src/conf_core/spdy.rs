@@ -34,7 +34,7 @@ impl FromArgs for Level {
 settings! {
     /// Settings of SPDY at server scope.
     pub struct SpdySrv: Server {
-        /// Most streams of a connection at a time.
+        /// Maximum number of concurrent streams of a connection.
         max_concurrent_streams "spdy_max_concurrent_streams": Streams = Between(100), "100", HS;
         /// How much response fields are compressed; cookies never share a context with other fields.
         headers_comp "spdy_headers_comp": Level = Level(0), "0", HS;
@@ -48,7 +48,7 @@ settings! {
 settings! {
     /// Settings of SPDY at location scope.
     pub struct SpdyLoc: Location {
-        /// Most bytes of a frame of a response body.
+        /// Maximum size of a frame of a response body.
         chunk_size "spdy_chunk_size": ChunkSize = ChunkSize(8 << 10), "8k", HSL;
     }
 }

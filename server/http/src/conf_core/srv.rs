@@ -21,7 +21,7 @@ settings! {
         ignore_invalid_headers "ignore_invalid_headers": bool = true, "on", HS;
         /// Whether underscores are valid in names of request fields.
         underscores_in_headers "underscores_in_headers": bool = false, "off", HS;
-        /// Most fields of a request head.
+        /// Maximum number of fields of a request head.
         max_headers "max_headers": Number = Number(1000), "1000", HS;
         /// Whether adjacent slashes in a URI become one.
         merge_slashes "merge_slashes": bool = true, "on", HS;

@@ -66,9 +66,9 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "connect_timeout" timeouts.connect_timeout = "60s", "Longest time for connecting to a server."),
             $crate::upstream_row!(assign $prefix $conf, "send_timeout" timeouts.send_timeout = "60s", "Longest time between two writes to a server."),
             $crate::upstream_row!(assign $prefix $conf, "read_timeout" timeouts.read_timeout = "60s", "Longest time between two reads from a server."),
-            $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" retry.next_upstream_tries = "0", "Most servers tried for a request; 0 is all."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" retry.next_upstream_tries = "0", "Maximum number of servers tried for a request; 0 is all."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" retry.next_upstream_timeout = "0", "Limit of time to try other servers; 0 is no limit."),
-            $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffering.buffer_size = "64k", "Most bytes of the head of a response."),
+            $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffering.buffer_size = "64k", "Maximum size of the head of a response."),
             $crate::upstream_row!(assign $prefix $conf, "socket_keepalive" socket.socket_keepalive = "off", "Whether the system probes connections to servers (SO_KEEPALIVE)."),
         ]
     };
@@ -109,8 +109,8 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "request_buffering" requests.request_buffering = "on", "Whether a request body is read whole before it is passed on."),
             $crate::upstream_row!(assign_size $prefix $conf, "buffers" buffering.buffers = "8 4k", "Memory for a response that is read ahead: number and size of buffers."),
             $crate::upstream_row!(assign_size $prefix $conf, "busy_buffers_size" buffering.busy_buffers_size = "8k", "The part of the buffers that may be in progress to the client."),
-            $crate::upstream_row!(assign_size $prefix $conf, "max_temp_file_size" buffering.max_temp_file_size = "1024m", "Most bytes of a response that are read ahead into a file; 0 is none."),
-            $crate::upstream_row!(assign_size $prefix $conf, "temp_file_write_size" buffering.temp_file_write_size = "8k", "Most bytes written to the file at once."),
+            $crate::upstream_row!(assign_size $prefix $conf, "max_temp_file_size" buffering.max_temp_file_size = "1024m", "Maximum number of bytes of a response that are read ahead into a file; 0 is none."),
+            $crate::upstream_row!(assign_size $prefix $conf, "temp_file_write_size" buffering.temp_file_write_size = "8k", "Maximum number of bytes written to the file at once."),
             $crate::upstream_row!(assign $prefix $conf, "temp_path" buffering.temp_path = $temp, "Directory for temporary files, and digits of the names of its subdirectories."),
             $crate::upstream_row!(assign $prefix $conf, "ignore_client_abort" requests.ignore_client_abort = "off", "Whether a request continues after the client has left."),
             $crate::upstream_row!(assign $prefix $conf, "limit_rate" buffering.limit_rate = "0", "Bytes of a response read from the server per second; 0 is no limit."),

@@ -117,7 +117,10 @@ fn look(x: &mut Exchange, cx: &Ctx<'_>, pending: Pending) -> Answer {
             Answer::Verdict(verdict)
         }
         Progress::Broken => {
-            x.log(Level::Alert, format_args!("a password comparison failed"));
+            x.log(
+                Level::Alert,
+                format_args!("cannot compare a password: internal error"),
+            );
             Answer::Failed(500)
         }
     }

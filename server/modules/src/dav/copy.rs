@@ -48,7 +48,7 @@ pub(super) fn run(x: &mut Exchange, cx: &mut Ctx<'_>, conf: &DavLoc) -> Answer {
         || taken.is_some_and(|taken| taken.is_dir && lies_in(cx, &way.from, &taken));
     if round {
         let text = format!(
-            "\"{}\" and its destination contain each other",
+            "\"{}\" is inside its destination, or contains it",
             Printable(&x.target.uri)
         );
         return refuse(x, 403, &text);

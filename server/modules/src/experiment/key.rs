@@ -116,7 +116,7 @@ pub(super) fn read(b: &mut ConfigBuilder, d: &Directive) -> Result<MasterKey, Co
 const KEY_BYTES: usize = 16;
 /// How to make a key.
 pub(super) const HINT: &str =
-    "create a key by \"openssl rand -hex 16\"; all servers of a fleet need the same file";
+    "create a key with \"openssl rand -hex 16\"; all servers of a fleet need the same file";
 
 /// Decodes an even number of digits.
 fn hex(digits: &[u8]) -> Vec<u8> {

@@ -55,7 +55,7 @@ impl Application for FastCgiLoc {
             .iter()
             .any(|part| memchr::memmem::find(text, part).is_some())
         {
-            true => Verdict::Invalid("sent a text of fastcgi_catch_stderr in stderr"),
+            true => Verdict::Invalid("sent a string listed in \"fastcgi_catch_stderr\" to stderr"),
             false => Verdict::Pass,
         }
     }

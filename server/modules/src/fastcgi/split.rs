@@ -14,7 +14,7 @@ use super::conf::FastCgiLoc;
 /// The variables.
 pub(super) const VARIABLES: &[Variable] = variables! {
     "fastcgi_script_name":
-        "URI, or its first part by fastcgi_split_path_info; fastcgi_index is appended to a final \"/\""
+        "URI, or its first part as split by fastcgi_split_path_info; fastcgi_index is appended to a final \"/\""
         => |x, _, _, out| {
             let (name, _) = split(x);
             out.extend_from_slice(&x.target.uri[name.clone()]);
@@ -23,7 +23,7 @@ pub(super) const VARIABLES: &[Variable] = variables! {
             }
             true
         };
-    "fastcgi_path_info": "second part of the URI by fastcgi_split_path_info" => |x, _, _, out| {
+    "fastcgi_path_info": "second part of the URI as split by fastcgi_split_path_info" => |x, _, _, out| {
         let (_, info) = split(x);
         out.extend_from_slice(&x.target.uri[info]);
         true

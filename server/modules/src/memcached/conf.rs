@@ -24,7 +24,7 @@ const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 settings! {
     /// Settings of the module.
     pub(crate) struct MemcachedLoc: Location / PLAIN {
-        /// Bits of a value's flags that mark it as compressed by gzip; 0 for none.
+        /// Bits of a value's flags that mark it as compressed with gzip; 0 for none.
         gzip_flag "memcached_gzip_flag": Number = Number(0), "0", HSL;
     }
     extra {

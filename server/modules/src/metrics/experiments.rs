@@ -50,10 +50,10 @@ fn labels(arm: &ArmFigures) -> [(&'static str, &str); 2] {
 const FAMILIES: &[Figure] = &[
     ("connections", MetricType::Counter, "Connections of an arm, open or closed.", |arm| arm.connections),
     ("requests", MetricType::Counter, "Requests of an arm that have ended.", |arm| arm.counts.requests),
-    ("truncated_responses", MetricType::Counter, "Responses of an arm that ended short of their Content-Length.", |arm| arm.counts.truncated),
+    ("truncated_responses", MetricType::Counter, "Responses of an arm that ended before their Content-Length or their last chunk.", |arm| arm.counts.truncated),
     ("aborted_requests", MetricType::Counter, "Requests of an arm that the client aborted before the end of the response.", |arm| arm.counts.aborted),
     ("promised_bytes", MetricType::Counter, "Expected bytes (Content-Length) of response bodies of an arm.", |arm| arm.counts.promised_bytes),
-    ("sent_bytes", MetricType::Counter, "Sent bytes of these bodies.", |arm| arm.counts.sent_bytes),
+    ("sent_bytes", MetricType::Counter, "Sent bytes of an arm's response bodies with a Content-Length.", |arm| arm.counts.sent_bytes),
     ("open_connections", MetricType::Gauge, "Open connections of an arm.", |arm| arm.open),
     ("memory_bytes", MetricType::Gauge, "Memory of open connections of an arm, without buffers of the kernel.", |arm| arm.memory_bytes),
 ];

@@ -342,7 +342,7 @@ const EVENTS: &[Events] = &[
     },
     Events {
         name: "firstbyte_reloads",
-        help: "Configurations applied by the worker after its first.",
+        help: "Configurations received by the worker after its first, by whether they were applied.",
         label: "result",
         events: &[("taken", Event::Reload), ("failed", Event::ReloadFailed)],
     },

@@ -23,7 +23,8 @@ pub(super) struct Store {
 pub(super) fn parse(b: &mut ConfigBuilder, d: &Directive) -> Result<Store, ConfError> {
     let secret = d.args.iter().find_map(|word| secret_in(&word.text));
     if let Some(why) = secret {
-        let hint = "set the user by \"user=\" and a file with the password by \"password_file=\"";
+        let hint =
+            "set the user with \"user=\", and the file of the password with \"password_file=\"";
         return Err(ConfError::secret(d, why).with_hint(hint));
     }
     let url = d.word(0);

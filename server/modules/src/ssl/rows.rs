@@ -78,7 +78,7 @@ conf::directives! {
 }
 
 fn no_client_ocsp(d: &Directive) -> ConfError {
-    let text = "checking clients' certificates by OCSP is not built yet: use \"ssl_crl\"";
+    let text = "checking clients' certificates with OCSP is not built yet: use \"ssl_crl\"";
     error(d, text)
 }
 
