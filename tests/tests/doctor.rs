@@ -260,7 +260,7 @@ fn a_small_budget_is_kept_to() {
     assert_eq!(found["coverage"]["is_interrupted"], false);
     let shown = doctor(&[&url, "--max-requests", "7"]).stdout;
     let checks = &found["coverage"]["checks"];
-    let headline = format!("{unjudged} of {checks} checks without a verdict");
+    let headline = format!("{unjudged} of {checks} checks have no verdict");
     assert!(
         shown.lines().any(|line| line.starts_with(&headline)),
         "{headline}: {shown}"

@@ -87,7 +87,7 @@ codes! {
         by_buffers(url, lost_ms) "Data that {url} flushes early arrives with the end of the page: up to {lost_ms:.0} ms late"
         => {
             "nginx: proxy_buffering off; or fastcgi_buffering off; in the location, or X-Accel-Buffering: no from the application"
-            "nginx: gzip off; in the location, if the application does not flush gzip"
+            "nginx: gzip off; in the location, if gzip still holds flushed data"
             "firstbyte: the same directives, and the application must flush its own buffers"
         }
         by_acknowledgements(url, lost_ms)
@@ -133,7 +133,7 @@ codes! {
         counted(version, trips, interval, needs) "A {version} handshake takes {trips:.1} round trips ({interval}) instead of {needs:.0}"
         => {
             "upgrade servers and balancers that send their flight in parts, such as nginx before 1.5.6 with certificates above 4 KB"
-            "if the server is this machine: firstbyte via 50ms -- firstbyte doctor URL counts the round trips without the network"
+            "if the server runs on this machine: firstbyte via 50ms -- firstbyte doctor URL counts the round trips over an emulated link"
         }
         old_version() "TLS 1.3 is not supported: a handshake takes two round trips instead of one"
         => { "nginx and firstbyte: ssl_protocols TLSv1.2 TLSv1.3;" }
@@ -142,7 +142,7 @@ codes! {
         => { "ssl_protocols TLSv1.2 TLSv1.3;" "ssl_ecdh_curve: include the groups of clients' key shares, such as X25519" (SITE_AGAIN) }
         page(handshakes, worst_ms) "{handshakes} took about two round trips or more, up to {worst_ms} ms beyond one"
         => {
-            "ssl_protocols TLSv1.2 TLSv1.3; and a certificate chain within ten segments; firstbyte doctor URL shows which of both it is"
+            "ssl_protocols TLSv1.2 TLSv1.3; and a certificate chain within ten segments; firstbyte doctor URL shows which of the two is needed"
             (PAGE_AGAIN)
         }
     }
@@ -178,7 +178,7 @@ codes! {
         without_tls() "Browsers use HTTP/1.1 without TLS: one request at a time per connection"
         => { "nginx and firstbyte: listen 443 ssl; http2 on; and a redirect from http" }
         page(servers, least, worst_ms)
-        "{servers} answered {least} or more requests each by HTTP/1; requests were queued for up to {worst_ms} ms"
+        "{servers} answered {least} or more requests each over HTTP/1; requests were queued for up to {worst_ms} ms"
         => { "http2 on; with listen ... ssl" (PAGE_AGAIN) }
     }
     NoKeepalive no_keepalive "no-keepalive" "The server closes connections after a response." {
@@ -227,13 +227,13 @@ codes! {
         unreachable(redirects, place, why, url) "{redirects} to a URL that cannot be reached: {place}: {why}"
         => { "make {place} answer, or redirect to another URL" (redirects_by_curl url) }
         page(redirects, worst_ms) "{redirects} before the page, {worst_ms} ms in total"
-        => { "return 301 https://NAME$request_uri; to the final URL from every other one" (PAGE_AGAIN) }
+        => { "redirect each of the other URLs to the final one: return 301 https://NAME$request_uri;" (PAGE_AGAIN) }
     }
     RedirectToHttpsLate redirect_to_https_late "redirect-to-https-late"
-    "Each visit by http is redirected, since the server does not send Strict-Transport-Security (RFC 6797)." {
-        no_field(url) "Visits by http are redirected to https each time: there is no Strict-Transport-Security"
-        no_age(url) "Visits by http are redirected to https each time: Strict-Transport-Security has no max-age"
-        short_age(age, url) "Visits by http are redirected to https again after {age} s, the max-age of Strict-Transport-Security"
+    "Visits over http are redirected again, since Strict-Transport-Security is missing or lacks a max-age of a day or more (RFC 6797)." {
+        no_field(url) "Visits over http are redirected to https each time: there is no Strict-Transport-Security"
+        no_age(url) "Visits over http are redirected to https each time: Strict-Transport-Security has no max-age"
+        short_age(age, url) "Visits over http are redirected to https again after {age} s, the max-age of Strict-Transport-Security"
         => {
             "nginx and firstbyte, in the https server: add_header Strict-Transport-Security \"max-age=31536000\" always;"
             "curl -sI {url} | grep -i strict-transport-security"
@@ -246,16 +246,16 @@ codes! {
         => { "shorten values of add_header, Set-Cookie and Content-Security-Policy, and send them only with pages that need them" (PAGE_AGAIN) }
     }
     HeadOfLine head_of_line "head-of-line" "A slow response delays others on its connection." {
-        server(later_ms, kind) "A small response takes {later_ms:.0} ms more while a {kind} one is being sent on its connection"
+        server(later_ms, kind) "A small response takes {later_ms:.0} ms more while a {kind} one is in progress on its connection"
         => {
             "nginx: http2_chunk_size 8k; or spdy_chunk_size 8k; serve slow pages from a separate process"
             "firstbyte: nothing to set, streams take turns by urgency"
         }
     }
-    TlsRecordSize tls_record_size "tls-record-size" "The first TLS record of a response takes more than a round trip." {
+    TlsRecordSize tls_record_size "tls-record-size" "The first TLS record of a response is so large that its end arrives a round trip after its beginning." {
         server(bytes)
         "The first record of a response has {bytes} bytes, more than the initial window: no byte of it can be read for a round trip"
-        => { "nginx: ssl_buffer_size 4k;" "firstbyte: nothing to set, the first records are always small" }
+        => { "nginx: ssl_buffer_size 4k;" "firstbyte: remove ssl_buffer_size, since records start small and grow" }
         capture(connections, bytes, took_ms)
         "On {connections}, the first data record took a round trip to arrive, up to {bytes} bytes in {took_ms} ms: no byte of a record can be read before its last"
         => {
@@ -280,7 +280,7 @@ codes! {
     SlowServer slow_server "slow-server" "The server takes long to generate a response." {
         server(took_ms, interval, timing, url) "The server takes {took_ms:.0} ms ({interval}) for a response, without the round trip{timing}"
         => {
-            "nginx: proxy_cache or fastcgi_cache, with proxy_cache_background_update on; and proxy_cache_use_stale updating;"
+            "nginx: proxy_cache with proxy_cache_background_update on; and proxy_cache_use_stale updating; (for FastCGI, the same directives of fastcgi_cache)"
             "firstbyte: server_timing on; shows the application's share"
             "applications: flush the page's head before the rest is computed, so that browsers load scripts and styles early"
             "firstbyte bench --connections 1 --requests 20 {url}"
@@ -313,13 +313,13 @@ codes! {
             "check firewalls and balancers that answer late or limit connections"
         }
         capture(again, of, unanswered, lost_ms, worst_ms)
-        "{again} of {of} connections were opened at the second attempt or later, {unanswered} not at all: median {lost_ms} ms, at most {worst_ms} ms"
+        "{again} of {of} connections needed more than one SYN, and {unanswered} of them were never answered: median {lost_ms} ms, at most {worst_ms} ms"
         => {
             "a full backlog drops SYNs: net.core.somaxconn, net.ipv4.tcp_max_syn_backlog, and listen ... backlog=; see nstat TcpExtListenDrops"
             "else a firewall or a lossy path drops them: compare captures of both ends"
         }
         page(connections, worst_ms) "{connections} took twice the least time or longer, up to {worst_ms} ms more"
-        => { "net.core.somaxconn, net.ipv4.tcp_max_syn_backlog and listen ... backlog=; one more second is a lost SYN" (PAGE_AGAIN) }
+        => { "net.core.somaxconn, net.ipv4.tcp_max_syn_backlog and listen ... backlog=; a delay of one second means a lost SYN" (PAGE_AGAIN) }
     }
     KernelSettings kernel_settings "kernel-settings" "Settings of the kernel or of a network device affect the first byte." {
         noted(settings) "Settings of this machine: {settings}"

@@ -89,7 +89,7 @@ fn late_connections_of_all_sources_have_one_judge() {
         "{titles:?}"
     );
     assert!(
-        titles[1].starts_with("1 of 1 connections were opened"),
+        titles[1].starts_with("1 of 1 connections needed"),
         "{titles:?}"
     );
     assert!(

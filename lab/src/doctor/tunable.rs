@@ -111,7 +111,7 @@ impl Drop for Changed<'_> {
         if let Err(why) = self.set(self.own) {
             let (name, command) = (self.tunable.name(), self.tunable.command(self.own));
             self.tuner.notify(&format!(
-                "{name} is not restored: {why}; restore it by: {command}"
+                "{name} is not restored: {why}; restore it with: {command}"
             ));
         }
     }

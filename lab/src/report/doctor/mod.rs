@@ -53,7 +53,8 @@ fn headline(diagnosis: &Diagnosis) -> String {
         (true, _) => "Interrupted: ",
         (false, _) => "",
     };
-    let begin = format!("{begin}{missing} of {all} checks without a verdict");
+    let have = if missing == 1 { "has" } else { "have" };
+    let begin = format!("{begin}{missing} of {all} checks {have} no verdict");
     match bad + warn {
         // Without the missing checks this is no clean bill.
         0 if missing >= all => format!("{begin}."),

@@ -82,19 +82,22 @@ mod tests {
         partial.coverage.checks = 17;
         let clean = "Nothing above note was found.";
         assert_eq!(headline(&partial).as_deref(), Some(clean));
-        partial.coverage.unjudged = vec!["redirects".to_owned(), "handshakes".to_owned()];
-        let some = "2 of 17 checks without a verdict; the others found nothing above note.";
+        partial.coverage.unjudged = vec!["redirects".to_owned()];
+        let one = "1 of 17 checks has no verdict; the others found nothing above note.";
+        assert_eq!(headline(&partial).as_deref(), Some(one));
+        partial.coverage.unjudged.push("handshakes".to_owned());
+        let some = "2 of 17 checks have no verdict; the others found nothing above note.";
         assert_eq!(headline(&partial).as_deref(), Some(some));
         partial.coverage.is_interrupted = true;
         let interrupted = format!("Interrupted: {some}");
         assert_eq!(headline(&partial), Some(interrupted));
         partial.coverage.checks = 2;
-        let none = "Interrupted: 2 of 2 checks without a verdict.";
+        let none = "Interrupted: 2 of 2 checks have no verdict.";
         assert_eq!(headline(&partial).as_deref(), Some(none));
         partial.coverage.is_interrupted = false;
         let bad = Finding::new(Code::SlowDns, Severity::Bad, "it is slow");
         partial.findings.push(bad);
-        let both = "2 of 2 checks without a verdict. Found: 1 bad, 0 warn, 0 note.";
+        let both = "2 of 2 checks have no verdict. Found: 1 bad, 0 warn, 0 note.";
         assert_eq!(headline(&partial).as_deref(), Some(both));
     }
 
