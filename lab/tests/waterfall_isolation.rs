@@ -193,7 +193,8 @@ fn page_with_a_host_of_the_vendor_loads() {
     let (backend, _silent) = page(&format!("<img src='http://{image}/'>"));
     let visit = observed.visit(&format!("http://{}/", backend.name()));
     assert_eq!(resource(&visit, &format!("http://{image}/")).status, 200);
-    let note = "the page uses www.google.com, so requests of the browser itself to this host are not blocked";
+    let note =
+        "the browser's own requests to hosts that the page uses are not blocked: www.google.com";
     assert!(visit.notes.iter().any(|one| one == note), "{visit:?}");
     let mut elsewhere = observed.seen().elsewhere;
     elsewhere.retain(|one| !one.contains("www.google.com"));

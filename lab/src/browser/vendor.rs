@@ -64,7 +64,7 @@ impl PageHosts {
     pub(super) fn note(&self) -> Option<String> {
         (!self.hosts.is_empty()).then(|| {
             format!(
-                "the page uses {}, so requests of the browser itself to this host are not blocked",
+                "the browser's own requests to hosts that the page uses are not blocked: {}",
                 self.hosts.join(", ")
             )
         })

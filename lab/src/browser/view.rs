@@ -49,7 +49,8 @@ pub(super) fn visit(
     visit.agent = agent(&version, program);
     visit.notes.extend(why);
     if hints > 0 {
-        let note = format!("{hints} preconnect hints were ignored (prediction is off)");
+        let note =
+            format!("{hints} preconnect and dns-prefetch hints were ignored (prediction is off)");
         visit.notes.push(note);
     }
     Ok(visit)
@@ -301,7 +302,7 @@ impl View<'_, '_, '_> {
         Some(title).filter(|title| !title.is_empty() && title.len() <= TITLE_BYTES_MAX)
     }
 
-    /// Returns the number of preconnect hints in the page; 0 if it does not respond in time.
+    /// Returns the number of preconnect and dns-prefetch hints in the page; 0 if it does not respond in time.
     fn hints(&mut self) -> u64 {
         let count = json!({"expression": HINTS, "returnByValue": true});
         let session = Some(self.session.as_str());

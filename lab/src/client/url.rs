@@ -36,7 +36,7 @@ impl Url {
         }
         let (scheme, rest) = text
             .split_once("://")
-            .ok_or_else(|| wrong("the scheme is missing, as in http://localhost/"))?;
+            .ok_or_else(|| wrong("the scheme is missing: use http:// or https://"))?;
         let (tls, usual_port) = match scheme.to_ascii_lowercase().as_str() {
             "http" => (false, 80),
             "https" => (true, 443),

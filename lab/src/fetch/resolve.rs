@@ -46,7 +46,7 @@ pub fn resolve(url: &Url, timeout: Duration) -> Result<Lookup, Failure> {
     thread::spawn(move || sender.send(Lookup::of(&asked)));
     receiver.recv_timeout(timeout).map_err(|_| {
         let message = format!(
-            "the addresses of the host \"{}\" were not resolved within {} s",
+            "the host \"{}\" was not resolved within {} s",
             url.host,
             timeout.as_secs_f64()
         );

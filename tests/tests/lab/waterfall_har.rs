@@ -348,7 +348,7 @@ fn what_cannot_be_read_says_why() {
     let known = put(&dir, "known.har", &known());
     assert_refused(
         &[&known, "--page", "9"],
-        "no page \"9\"; the file has 1, \"page_1\"",
+        "no page \"9\"; the file has 1 page: \"page_1\"",
     );
     assert_refused(
         &["compare", &known, &path("none.har")],

@@ -101,8 +101,9 @@ pub fn find(pages: &[Page], wanted: &str) -> Result<usize, String> {
         } else {
             ""
         };
+        let plural = if pages.len() == 1 { "" } else { "s" };
         format!(
-            "no page {}; the file has {}, {}{more}",
+            "no page {}; the file has {} page{plural}: {}{more}",
             quoted(wanted),
             pages.len(),
             names.join(", ")

@@ -221,7 +221,7 @@ impl<'a> Drawing<'a> {
             depth => format!(", at most {depth} in a row"),
         };
         Some(format!(
-            "{score:.2}: {steps} of {starts} waited for another one to end{depth}"
+            "{score:.2}: {steps} of {starts} waited for another request to end{depth}"
         ))
     }
 

@@ -81,7 +81,7 @@ fn drawn(bins: &Bins, open: &ByProtocol) -> (Chart, Table) {
         ("start", "Start", Format::Time),
         ("protocol", "Protocol", Format::Text),
         ("mean", "Mean open", Format::Real),
-        ("max", "Most open", Format::Count),
+        ("max", "Maximum open", Format::Count),
     ];
     let mut table = Table::new("open", &columns);
     for start in &bins.starts {

@@ -131,7 +131,7 @@ fn pages_are_found_by_entries_and_chosen_by_name_or_number() {
     assert_eq!(pages[0].visit.resources[1].start_ms, 1000.0);
     assert_eq!((find(&pages, "2"), find(&pages, "two")), (Ok(1), Ok(1)));
     let why = find(&pages, "3").expect_err("there are two");
-    assert_eq!(why, "no page \"3\"; the file has 2, \"one\", \"two\"");
+    assert_eq!(why, "no page \"3\"; the file has 2 pages: \"one\", \"two\"");
     assert!(find(&pages, "0").is_err() && find(&pages, "+1").is_err());
 }
 
@@ -145,7 +145,10 @@ fn names_of_pages_are_quoted_and_short() {
     let pages = read(archive.to_string().as_bytes()).expect("it is read");
     let why = find(&pages, "other").expect_err("there is one");
     let name = format!("\"\\u{{1b}}]0;\\u{{9b}}\\u{{202e}}{}\"...", "x".repeat(34));
-    assert_eq!(why, format!("no page \"other\"; the file has 1, {name}"));
+    assert_eq!(
+        why,
+        format!("no page \"other\"; the file has 1 page: {name}")
+    );
 }
 
 #[test]
