@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use firstbyte_tests::TempDir;
@@ -58,8 +58,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An experiment that ended a moment ago, with names of its own.
 fn recent(effects: &[f64], name: &str) -> Memory {
+    // One time for all, so that pages of two experiments differ in their names alone.
+    static NOW_S: OnceLock<u64> = OnceLock::new();
     let mut memory = Memory::generated(1, 1500, effects);
-    let moved = now_s() - 6000 - memory.end_s();
+    let moved = NOW_S.get_or_init(now_s) - 6000 - memory.end_s();
     for user in &mut memory.users {
         user.entered_s += moved;
     }
