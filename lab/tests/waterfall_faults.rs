@@ -192,7 +192,7 @@ fn resource_that_hangs_is_recorded_until_the_end_of_the_visit() {
     assert!(told["load_ms"].is_number(), "{told}");
     let note = told["notes"].to_string();
     assert!(
-        note.contains("ended 2 s after the load event; 1 requests"),
+        note.contains("stopped 2 s after the load event; 1 requests"),
         "{note}"
     );
 }
