@@ -311,7 +311,7 @@ fn redirect_to_itself_is_found() {
     finds(&url, "redirect-chain", "bad", |found, _| {
         let redirects = &found["evidence"]["redirects"];
         assert_eq!(redirects["hops"].as_array().map(Vec::len), Some(1));
-        assert_eq!(redirects["stopped"], "they lead in a circle", "{found}");
+        assert_eq!(redirects["stopped"], "they form a loop", "{found}");
     });
 }
 

@@ -92,7 +92,7 @@ fn half_a_pair_is_not_taken_up_and_told_once() {
     let told = |server: &Server| {
         server
             .error_log()
-            .matches("what was read before stays in use")
+            .matches("the previous content stays in use")
             .count()
     };
     assert!(!holds_within(Duration::from_millis(2500), || told(&server) > 1));
