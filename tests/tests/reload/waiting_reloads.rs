@@ -69,7 +69,10 @@ fn signals_are_heard_while_an_address_is_tried() {
     server.signal(Signal::QUIT);
     assert_eq!(server.wait_for_exit(), 0);
     let log = server.error_log();
-    assert!(log.contains("reconfiguring is canceled by another signal"), "{log}");
+    assert!(
+        log.contains("reconfiguring is canceled by another signal"),
+        "{log}"
+    );
     assert!(!log.contains("still could not bind()"), "{log}");
 }
 
