@@ -136,11 +136,12 @@ pub(super) fn shutdown<N: Net>(link: &mut Link<N::Socket>, sh: &mut Shared<N>) {
 }
 
 /// Result of [`flush`].
-pub(super) enum Flushed {
-    /// The socket took this many bytes.
-    Bytes(u64),
-    /// The connection broke after the socket had taken this many bytes: input from before is read first.
-    Broken(u64),
+#[derive(Default)]
+pub(super) struct Flushed {
+    /// Number of bytes that the socket took.
+    pub(super) bytes: u64,
+    /// The connection broke after these bytes: input from before is read first.
+    pub(super) is_broken: bool,
 }
 
 /// Writes the output queue as far as the socket takes it. One that `may_be_alone` is the first write of the connection and
@@ -157,10 +158,10 @@ pub(super) fn flush<N: Net>(
 ) -> Result<Flushed, Ending> {
     if io.unwritable.is_some() {
         io.out.clear();
-        return Ok(Flushed::Bytes(0));
+        return Ok(Flushed::default());
     }
     if !link.flags.writable || (io.out.is_empty() && !link.transport.has_output()) {
-        return Ok(Flushed::Bytes(0));
+        return Ok(Flushed::default());
     }
     let is_alone = may_be_alone && link.sent_before == 0 && io.out.len() <= ONE_WRITE_BYTES;
     if !is_alone && !link.nodelay {
@@ -176,7 +177,10 @@ pub(super) fn flush<N: Net>(
             if sent.bytes > 0 || link.transport.unsent_bytes() < unsent {
                 io.wrote_ms = sh.clock.mono_ms;
             }
-            Ok(Flushed::Bytes(sent.bytes))
+            Ok(Flushed {
+                bytes: sent.bytes,
+                is_broken: false,
+            })
         }
         Err(e) if e.kind() == io::ErrorKind::UnexpectedEof => {
             Err(Ending::Failed(Failure::Unsendable(SHORT_FILE)))
@@ -185,10 +189,13 @@ pub(super) fn flush<N: Net>(
             // The server may have answered before it closed: that is read first.
             io.unwritable = Some(errno(&e));
             // The write may be several calls; the last one failed.
-            let taken = before - io.out.len();
+            let bytes = before - io.out.len();
             io.out.clear();
             link.flags.readable = true;
-            Ok(Flushed::Broken(taken))
+            Ok(Flushed {
+                bytes,
+                is_broken: true,
+            })
         }
     }
 }

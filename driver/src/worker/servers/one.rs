@@ -179,21 +179,17 @@ pub(super) fn write<N: Net>(
     }
     // A request that leaves in one write waits for no acknowledgement of earlier bytes.
     let may_be_alone = a.sent_bytes == 0 && a.request == Sending::Queued;
-    match link::flush(link, io, sh, may_be_alone)? {
-        Flushed::Broken(bytes) => {
-            a.sent_bytes += bytes;
-            a.call().record(|facts| facts.sent_bytes += bytes);
-            return Ok(true);
+    let Flushed { bytes, is_broken } = link::flush(link, io, sh, may_be_alone)?;
+    if bytes > 0 {
+        a.sent_bytes += bytes;
+        a.call().record(|facts| facts.sent_bytes += bytes);
+        if a.response == Receiving::Tunnel {
+            // A tunnel is in use while either side sends.
+            a.read_ms = now_ms;
         }
-        Flushed::Bytes(0) => {}
-        Flushed::Bytes(bytes) => {
-            a.sent_bytes += bytes;
-            a.call().record(|facts| facts.sent_bytes += bytes);
-            if a.response == Receiving::Tunnel {
-                // A tunnel is in use while either side sends.
-                a.read_ms = now_ms;
-            }
-        }
+    }
+    if is_broken {
+        return Ok(true);
     }
     if a.request == Sending::Queued && link::is_flushed(link, io) {
         a.request = Sending::Sent;

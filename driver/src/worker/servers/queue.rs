@@ -233,13 +233,12 @@ fn write<N: Net>(
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     let may_be_alone = queue.sent_bytes == 0;
-    match link::flush(link, io, sh, may_be_alone)? {
-        Flushed::Broken(bytes) => {
-            queue.record_sent(bytes);
-            return Ok(true);
-        }
-        Flushed::Bytes(0) => {}
-        Flushed::Bytes(bytes) => queue.record_sent(bytes),
+    let Flushed { bytes, is_broken } = link::flush(link, io, sh, may_be_alone)?;
+    if bytes > 0 {
+        queue.record_sent(bytes);
+    }
+    if is_broken {
+        return Ok(true);
     }
     if !queue.is_sent && link::is_flushed(link, io) {
         let now_ms = sh.clock.mono_ms;

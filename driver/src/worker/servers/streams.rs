@@ -317,12 +317,10 @@ fn write<N: Net>(
             fed |= io.out.len() > before;
         }
     }
-    match link::flush(link, io, sh, false)? {
-        Flushed::Broken(bytes) => {
-            streams.record_sent(bytes);
-            return Ok(true);
-        }
-        Flushed::Bytes(bytes) => streams.record_sent(bytes),
+    let Flushed { bytes, is_broken } = link::flush(link, io, sh, false)?;
+    streams.record_sent(bytes);
+    if is_broken {
+        return Ok(true);
     }
     let now_ms = sh.clock.mono_ms;
     for stream in &mut streams.open {

@@ -172,7 +172,7 @@ fn flush_handshake<N: Net>(
     let requests = std::mem::take(&mut io.out);
     let flushed = link::flush(link, io, sh, false);
     io.out = requests;
-    flushed.map(|flushed| matches!(flushed, link::Flushed::Broken(_)))
+    flushed.map(|flushed| flushed.is_broken)
 }
 
 /// The exchange has abandoned its attempt. If little of the response is left, the rest is dropped and the connection
