@@ -1,5 +1,5 @@
-//! A server that responds before it has read the request, for a client that does not read yet: the response goes to a
-//! temporary file, so that the server is free.
+//! A server responds before it has read the request, and the client does not read yet. The response goes to a temporary
+//! file, so that the server is free.
 //!
 //! Source: nginx documentation, `proxy_max_temp_file_size`.
 
