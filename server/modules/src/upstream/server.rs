@@ -1,0 +1,82 @@
+//! `server` in an `upstream` block: its address and parameters.
+//!
+//! Source: nginx documentation, `ngx_http_upstream_module`, `server`.
+
+use std::sync::Arc;
+
+use conf::{ConfError, Contexts, Directive, Word};
+use server_base::listen::MAX_UNIX_PATH;
+use server_http::assemble::ConfigBuilder;
+use server_upstream::group::Server;
+use server_upstream::route::UpstreamAddr;
+
+use super::Block;
+
+conf::directives! {
+    pub(super) const ROWS: ConfigBuilder;
+
+    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.
+    directive "server": Contexts::UPSTREAM, ONE_MORE, "", "address [parameters]" => server;
+}
+
+/// One `server`.
+fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    let mut server = Server::new();
+    for word in &d.args[1..] {
+        parameter(&mut server, d, word)?;
+    }
+    let text = d.arg_str(0);
+    let wrong = |why: &str| {
+        let text = format!("{why} in upstream \"{text}\"");
+        Err(ConfError::word(d, d.word(0), text))
+    };
+    match d.arg(0).strip_prefix(b"unix:") {
+        Some(b"") => return wrong("no path in the unix domain socket"),
+        Some(path) if path.len() > MAX_UNIX_PATH => {
+            return wrong("too long path in the unix domain socket");
+        }
+        Some(path) => {
+            server.name = Arc::from(d.arg(0));
+            server.addresses = vec![UpstreamAddr::Unix(Arc::from(path))];
+        }
+        None => server.read_address(b, d)?,
+    }
+    b.conf_mut::<Block>().servers.push(server);
+    Ok(())
+}
+
+fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), ConfError> {
+    let text = word.text.as_slice();
+    let at = text.iter().position(|byte| *byte == b'=');
+    let (key, value) = match at {
+        Some(at) => (&text[..at], Some(&text[at + 1..])),
+        None => (text, None),
+    };
+    let read = match (key, value) {
+        (b"weight", Some(value)) => conf::parse_number(value)
+            .filter(|weight| *weight > 0)
+            .map(|weight| server.weight = i64::try_from(weight).unwrap_or(i64::MAX)),
+        (b"max_conns", Some(value)) => conf::parse_number(value).map(|n| server.max_conns = n),
+        (b"max_fails", Some(value)) => conf::parse_number(value).map(|n| server.max_fails = n),
+        (b"fail_timeout", Some(value)) => {
+            conf::parse_time_s(value).map(|seconds| server.fail_timeout_s = seconds)
+        }
+        (b"backup", None) => {
+            server.is_backup = true;
+            Some(())
+        }
+        (b"down", None) => {
+            server.is_down = true;
+            Some(())
+        }
+        (b"resolve" | b"drain", None) | (b"service" | b"slow_start" | b"route", Some(_)) => {
+            let name = String::from_utf8_lossy(key);
+            let text = format!(
+                "the \"{name}\" parameter is not built yet: it belongs to ngx_http_upstream_module"
+            );
+            return Err(ConfError::word(d, word, text));
+        }
+        _ => None,
+    };
+    read.ok_or_else(|| ConfError::parameter(d, word))
+}
