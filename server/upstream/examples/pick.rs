@@ -1,10 +1,18 @@
 //! Time of a choice among the peers of a group, by their number.
 //!
 //! `cargo run --release -p firstbyte-upstream --example pick` prints nanoseconds of the processor for a choice, its release
-//! and its result, as one request needs them: the median and the slowest of 20 rounds. `equal` has one weight, `few` 1 to 100,
-//! `many` a weight of its own for most peers. `failing` has a failure in every eighth request, and `rising` too, with weights
-//! that take long to rise again.
+//! and its result, as one request needs them: the median and the slowest of 20 rounds. Without a method, `equal` has one
+//! weight, `few` 1 to 100, `many` a weight of its own for most peers. `failing` has a failure in every eighth request, and
+//! `rising` too, with weights that take long to rise again. The other rows are methods, with weights of 1 to 4 and a key of
+//! eight bytes for each request.
 
+use server_upstream::balance::hash::Hash;
+use server_upstream::balance::ip_hash::IpHash;
+use server_upstream::balance::ketama::ConsistentHash;
+use server_upstream::balance::least_conn::LeastConn;
+use server_upstream::balance::least_time::{LeastTime, Time};
+use server_upstream::balance::random::Random;
+use server_upstream::balance::{Method, PickKey};
 use server_upstream::group::Server;
 use server_upstream::peers::{PeerList, TriedPeers};
 use server_upstream::route::UpstreamAddr;
@@ -26,7 +34,7 @@ fn processor_ns() -> u64 {
 }
 
 /// Makes peers with weights of 1 to `weights`.
-fn peers(count: u32, weights: u64) -> PeerList {
+fn peers(count: u32, weights: u64, method: Option<&dyn Method>) -> PeerList {
     let mut next = numbers(7);
     let servers = (0..count).map(|n| {
         let [_, b, c, d] = n.to_be_bytes();
@@ -37,13 +45,19 @@ fn peers(count: u32, weights: u64) -> PeerList {
             ..Server::new()
         }
     });
-    PeerList::of(&servers.collect::<Vec<_>>())
+    let servers: Vec<_> = servers.collect();
+    let mut peers = PeerList::of(&servers);
+    if let Some(method) = method {
+        method.prepare(&servers);
+        peers.set_method(Some(method));
+    }
+    peers
 }
 
 /// Returns nanoseconds per request of each round, in ascending order.
-fn rounds(peers: &mut PeerList, fails: bool, requests: u64) -> Vec<u64> {
+fn rounds(peers: &mut PeerList, keyed: bool, fails: bool, requests: u64) -> Vec<u64> {
     let mut next = numbers(8);
-    let mut now_s = 1000;
+    let (mut key, mut now_s) = (PickKey::default(), 1000);
     let mut all: Vec<u64> = (0..ROUNDS)
         .map(|_| {
             let begin = processor_ns();
@@ -51,7 +65,11 @@ fn rounds(peers: &mut PeerList, fails: bool, requests: u64) -> Vec<u64> {
                 // Peers that failed are usable again in the next second.
                 now_s += u64::from(n % 8 == 0);
                 let mut tried = TriedPeers::default();
-                let Some(id) = peers.pick(&mut tried, now_s) else {
+                if keyed {
+                    key.bytes.clear();
+                    key.bytes.extend_from_slice(&n.to_be_bytes());
+                }
+                let Some(id) = peers.pick(&mut tried, &key, now_s * 1000) else {
                     continue;
                 };
                 peers.release(id);
@@ -67,11 +85,26 @@ fn rounds(peers: &mut PeerList, fails: bool, requests: u64) -> Vec<u64> {
     all
 }
 
+/// Prints a row.
+fn row(peers: &mut PeerList, (count, name): (u32, &str), keyed: bool, fails: bool) {
+    // A scan costs as much as the list is long.
+    let requests = match name {
+        "rising" | "least_conn" | "least_time" => REQUESTS / u64::from(count / 64 + 1),
+        _ => REQUESTS,
+    };
+    // The first choice in a long list builds its tournament.
+    rounds(peers, keyed, false, requests);
+    let all = rounds(peers, keyed, fails, requests);
+    let (median, slowest) = (all[all.len() / 2], all[all.len() - 1]);
+    println!("{count:>8} {name:>16} {median:>8} {slowest:>8}");
+}
+
 fn main() {
-    println!(
-        "{:>8} {:>8} {:>8} {:>8}",
-        "peers", "weights", "ns", "slowest"
-    );
+    println!("{:>8} {:>16} {:>8} {:>8}", "peers", "kind", "ns", "slowest");
+    let least_time = LeastTime {
+        time: Time::Header,
+        in_flight: true,
+    };
     for count in [2, 16, 1024, 65_536] {
         for (name, weights, fails) in [
             ("equal", 1, false),
@@ -80,17 +113,29 @@ fn main() {
             ("failing", 100, true),
             ("rising", 1 << 20, true),
         ] {
-            let mut peers = peers(count, weights);
-            // A scan costs as much as the list is long.
-            let requests = match name {
-                "rising" => REQUESTS / u64::from(count / 64 + 1),
-                _ => REQUESTS,
-            };
-            // The first choice in a long list builds its tournament.
-            rounds(&mut peers, false, requests);
-            let all = rounds(&mut peers, fails, requests);
-            let (median, slowest) = (all[all.len() / 2], all[all.len() - 1]);
-            println!("{count:>8} {name:>8} {median:>8} {slowest:>8}");
+            row(
+                &mut peers(count, weights, None),
+                (count, name),
+                false,
+                fails,
+            );
+        }
+        let methods: [(&str, &dyn Method); 7] = [
+            ("least_conn", &LeastConn),
+            ("least_time", &least_time),
+            ("ip_hash", &IpHash),
+            ("hash", &Hash),
+            ("hash consistent", &ConsistentHash::default()),
+            ("random", &Random::One),
+            ("random two", &Random::TwoLeastConn),
+        ];
+        for (name, method) in methods {
+            row(
+                &mut peers(count, 4, Some(method)),
+                (count, name),
+                true,
+                false,
+            );
         }
     }
 }

@@ -11,11 +11,13 @@ use std::ops::Index;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_base::address::{host_addresses, parse_endpoint};
+use server_base::address::host_addresses;
 use server_base::config::ConfigContext;
 use server_base::name_servers::NameServers;
 
+use crate::balance::Method;
 use crate::route::UpstreamAddr;
+pub use crate::server::{Server, UnresolvedHost};
 
 /// The index of a group in its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub struct Group {
     pub port: u16,
     /// The servers, in their written order.
     pub servers: Vec<Server>,
+    /// The method of choosing a server; `None`: the servers take turns.
+    pub method: Option<Arc<dyn Method>>,
     /// `keepalive`; `None` if no connections are kept.
     pub keepalive: Option<Keepalive>,
     /// Name servers for hosts that were not found; `None`: those of the system.
@@ -63,51 +67,6 @@ pub struct Group {
     has_no_port: bool,
     /// The first use: a directive with the name as its first word.
     at: Directive,
-}
-
-/// One `server`.
-#[derive(Clone, Debug, Default)]
-pub struct Server {
-    /// The name as written.
-    pub name: Arc<[u8]>,
-    /// Its addresses; empty while its host is not found.
-    pub addresses: Vec<UpstreamAddr>,
-    /// The host that was not found when the configuration was read: it is resolved at run time.
-    pub unresolved: Option<UnresolvedHost>,
-    /// `weight`.
-    pub weight: i64,
-    /// `max_conns`; 0: no limit.
-    pub max_conns: u64,
-    /// `max_fails`; 0: failures do not count.
-    pub max_fails: u64,
-    /// `fail_timeout`, seconds.
-    pub fail_timeout_s: u64,
-    /// `backup`.
-    pub is_backup: bool,
-    /// `down`.
-    pub is_down: bool,
-}
-
-/// A host that is resolved at run time.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnresolvedHost {
-    /// The name.
-    pub name: String,
-    /// The port of its addresses.
-    pub port: u16,
-    /// The error with its place; `None` for the host of one request.
-    error: Option<ConfError>,
-}
-
-impl UnresolvedHost {
-    /// Makes the host of one request.
-    pub(crate) fn new(name: &str, port: u16) -> Self {
-        Self {
-            name: name.to_owned(),
-            port,
-            error: None,
-        }
-    }
 }
 
 /// The idle connections of a group.
@@ -255,6 +214,9 @@ impl Groups {
                 let name = String::from_utf8_lossy(&group.name);
                 return Err(group.error(format!("no servers in upstream \"{name}\"")));
             }
+            if let Some(method) = &group.method {
+                method.prepare(&group.servers);
+            }
             group.resolver = group.resolver.take().or_else(|| resolver.0.cloned());
             group.resolver_timeout_ms.get_or_insert(resolver.1);
             let unresolved = group.servers.iter().filter_map(|s| s.unresolved.as_ref());
@@ -275,6 +237,7 @@ impl Groups {
             is_defined: false,
             port,
             servers: Vec::new(),
+            method: None,
             keepalive: None,
             resolver: None,
             resolver_timeout_ms: None,
@@ -332,70 +295,6 @@ fn look_up_host(cx: &mut dyn ConfigContext, group: &mut Group) -> Result<(), Con
     Ok(())
 }
 
-impl Server {
-    /// Makes a server with the defaults of the `server` directive.
-    pub fn new() -> Self {
-        Self {
-            weight: 1,
-            max_fails: 1,
-            fail_timeout_s: 10,
-            ..Self::default()
-        }
-    }
-
-    /// Reads the address of a `server` directive, and looks up its host.
-    ///
-    /// # Errors
-    /// nginx's.
-    pub fn read_address(
-        &mut self,
-        cx: &mut dyn ConfigContext,
-        d: &Directive,
-    ) -> Result<(), ConfError> {
-        let text = d.arg_str(0);
-        self.name = Arc::from(d.arg(0));
-        let mut missing = None;
-        let mut look_up = |host: &str| {
-            let found = cx.look_up(host);
-            if found.is_none() {
-                missing = Some(host.to_owned());
-            }
-            found
-        };
-        let error = |why: &str| {
-            let text = format!("{why} in upstream \"{text}\"");
-            ConfError::word(d, d.word(0), text)
-        };
-        match (
-            parse_endpoint(text, SERVER_PORT, &mut look_up),
-            &mut missing,
-        ) {
-            (Ok(found), _) => self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
-            (Err(why), Some(name)) => {
-                // The port was valid, since it is parsed before the lookup.
-                let port = text
-                    .split_once(':')
-                    .and_then(|(_, port)| conf::parse_digits(port));
-                self.unresolved = Some(UnresolvedHost {
-                    name: std::mem::take(name),
-                    port: port.unwrap_or(SERVER_PORT),
-                    error: Some(error(why)),
-                });
-            }
-            (Err(why), None) => return Err(error(why)),
-        }
-        Ok(())
-    }
-
-    /// Makes the server of an undefined group.
-    fn implicit(host: &str) -> Self {
-        Self {
-            name: Arc::from(host.as_bytes()),
-            ..Self::new()
-        }
-    }
-}
-
 /// Returns the address if the host of a URL is one, and no name to resolve.
 fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
     if let Some(path) = host.strip_prefix("unix:") {
@@ -408,7 +307,5 @@ fn literal(host: &str, port: u16) -> Option<UpstreamAddr> {
     Some(UpstreamAddr::Inet(SocketAddr::new(ip, port)))
 }
 
-/// Default port of a `server`.
-const SERVER_PORT: u16 = 80;
 /// Hint for a host that is not found.
 const UNRESOLVED_HINT: &str = "\"upstream_unresolved error;\" makes this an error";

@@ -22,5 +22,7 @@ pub mod protocol;
 pub mod request;
 mod resolved_hosts;
 pub mod route;
+pub mod server;
 pub mod shared;
+pub mod times;
 pub mod weights;

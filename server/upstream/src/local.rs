@@ -8,12 +8,13 @@ use std::sync::Arc;
 
 use server_base::name_servers::NameServers;
 
-use crate::group::{Group, GroupId, Groups, Keepalive, Server, UnresolvedHost};
+use crate::group::{Group, GroupId, Groups, Keepalive};
 use crate::peer::SelectedPeer;
 use crate::peers::{PeerId, PeerList};
 use crate::pool::group_digest;
 use crate::resolved_hosts::ResolvedHosts;
 use crate::route::UpstreamAddr;
+use crate::server::{Server, UnresolvedHost};
 use crate::shared::{Peers, SharedPeers};
 
 /// A thread's state of the groups of one configuration.
@@ -80,11 +81,16 @@ impl LocalGroup {
     pub fn new(group: &Group) -> Self {
         let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
         let by = (group.resolver.as_ref(), timeout_ms);
+        let local = Self::of(&group.name, &group.servers, by);
+        if group.method.is_some() {
+            let method = group.method.as_deref();
+            local.peers.with(|peers| peers.set_method(method));
+        }
         Self {
             keepalive: group.keepalive,
             digest: group_digest(&group.name),
             selected: Some(RefCell::default()),
-            ..Self::of(&group.name, &group.servers, by)
+            ..local
         }
     }
 

@@ -3,9 +3,10 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use crate::group::Server;
 use crate::health::passive::Failures;
 use crate::route::UpstreamAddr;
+use crate::server::Server;
+use crate::times::ResponseTimes;
 use crate::weights::Weights;
 
 /// One address of a server, and its state.
@@ -21,6 +22,7 @@ pub struct Peer {
     pub(crate) conns: u64,
     pub(crate) failures: Failures,
     pub(crate) weights: Weights,
+    pub(crate) times: ResponseTimes,
     /// Its number in its list (primary or backup).
     pub(crate) number: u32,
     /// Number of earlier peers at its index.
@@ -49,6 +51,7 @@ impl Peer {
             conns: 0,
             failures: Failures::new(server.max_fails, server.fail_timeout_s),
             weights: Weights::new(server.weight),
+            times: ResponseTimes::default(),
             number: 0,
             life,
         }
@@ -67,6 +70,16 @@ impl Peer {
     /// Returns the address.
     pub fn addr(&self) -> &UpstreamAddr {
         &self.addr
+    }
+
+    /// Returns the server as written.
+    pub fn server(&self) -> &Arc<[u8]> {
+        &self.server
+    }
+
+    /// Returns the response times, if the method of the group reads them.
+    pub fn times(&self) -> &ResponseTimes {
+        &self.times
     }
 
     /// Returns the failures so far.

@@ -8,11 +8,12 @@
 
 use std::collections::HashMap;
 
-use crate::balance::round_robin::{RoundRobin, TriedNumbers};
-use crate::group::Server;
+use crate::balance::round_robin::TriedNumbers;
+use crate::balance::{List, Measures, Method, PickKey, Progress};
 use crate::health::passive::Failures;
 use crate::peer::Peer;
 use crate::route::UpstreamAddr;
+use crate::server::Server;
 
 /// Identifies a peer of a list. It never identifies a later peer at the same index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,18 +36,22 @@ pub struct PeerList {
     /// Peers by index. `free` has the indices of removed peers.
     peers: Vec<Peer>,
     free: Vec<u32>,
-    primary: RoundRobin,
-    backup: RoundRobin,
+    primary: List,
+    backup: List,
     /// Counts changes of the lists, to which numbers in [`TriedPeers`] refer.
     changes: u32,
     /// Number of peers that are not down.
     up: usize,
+    /// The response times that the method reads.
+    measures: Measures,
 }
 
 /// The peers that one request has tried.
 #[derive(Debug, Default)]
 pub struct TriedPeers {
     numbers: TriedNumbers,
+    /// The request's state in the method of the group.
+    progress: Progress,
     /// Only backup servers are used from now on.
     in_backup: bool,
     /// The value of [`PeerList`]'s `changes` for which `tried` is valid.
@@ -62,6 +67,15 @@ impl PeerList {
         let ids: Vec<PeerId> = all.map(|(server, addr)| list.add(server, addr)).collect();
         list.set_list(&ids);
         list
+    }
+
+    /// Sets the method of choosing; `None`: the servers take turns.
+    pub fn set_method(&mut self, method: Option<&dyn Method>) {
+        self.close();
+        self.measures = method.map_or(Measures::Nothing, Method::measures);
+        self.primary.set_method(method, &self.peers);
+        let method = method.filter(|method| method.allows_backup());
+        self.backup.set_method(method, &self.peers);
     }
 
     /// Ends tournaments before a change, since they refer to peers by position.
@@ -166,16 +180,16 @@ impl PeerList {
     }
 
     /// Chooses a peer that the request has not tried, and counts a connection for `max_conns`. The only peer of a group
-    /// may be tried again.
+    /// may be tried again. `now_ms` is monotonic.
     #[inline]
-    pub fn pick(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<PeerId> {
+    pub fn pick(&mut self, tried: &mut TriedPeers, key: &PickKey, now_ms: u64) -> Option<PeerId> {
         let index = match self.is_single() {
             true => {
                 let index = self.primary.list()[0];
                 let peer = &self.peers[index as usize];
                 (!peer.is_down && !peer.is_full()).then_some(index)
             }
-            false => self.pick_of_many(tried, now_s),
+            false => self.pick_of_many(tried, key, now_ms),
         }?;
         let peer = &mut self.peers[index as usize];
         peer.conns += 1;
@@ -186,23 +200,25 @@ impl PeerList {
         Some(PeerId { index, life })
     }
 
-    fn pick_of_many(&mut self, tried: &mut TriedPeers, now_s: u64) -> Option<u32> {
+    fn pick_of_many(&mut self, tried: &mut TriedPeers, key: &PickKey, now_ms: u64) -> Option<u32> {
         if tried.changes != self.changes {
             // The marks belong to an old list. The number of attempts has its own limit.
             tried.changes = self.changes;
             tried.numbers.clear();
             tried.in_backup = false;
         }
-        let (peers, numbers) = (&mut self.peers, &mut tried.numbers);
+        let peers = &mut self.peers;
         if !tried.in_backup {
-            let found = self.primary.pick(peers, numbers, now_s);
+            let request = (&mut tried.numbers, &mut tried.progress);
+            let found = self.primary.pick(peers, request, key, now_ms);
             if found.is_some() || self.backup.list().is_empty() {
                 return found;
             }
             tried.in_backup = true;
-            numbers.clear();
+            tried.numbers.clear();
         }
-        self.backup.pick(peers, numbers, now_s)
+        let request = (&mut tried.numbers, &mut tried.progress);
+        self.backup.pick(peers, request, key, now_ms)
     }
 
     /// Uncounts the connection of an ended attempt.
@@ -215,6 +231,39 @@ impl PeerList {
         peer.conns -= 1;
         if was_full {
             self.mark_changed(id.index);
+        }
+    }
+
+    /// Returns the response times that the method reads.
+    pub fn measures(&self) -> Measures {
+        self.measures
+    }
+
+    /// Counts an attempt in progress for the average of their ages. `now_ms` is monotonic.
+    pub(crate) fn begin_measured(&mut self, id: PeerId, now_ms: u64) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.times.begin(now_ms);
+        }
+    }
+
+    /// Uncounts an attempt in progress that began at this time, monotonic milliseconds.
+    pub(crate) fn end_measured(&mut self, id: PeerId, started_ms: u64) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.times.end(started_ms);
+        }
+    }
+
+    /// Adds the time until a response head to the average, milliseconds.
+    pub(crate) fn add_header_time(&mut self, id: PeerId, ms: u64) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.times.add_header(ms);
+        }
+    }
+
+    /// Adds the time until the end of a response to the average, milliseconds.
+    pub(crate) fn add_response_time(&mut self, id: PeerId, ms: u64) {
+        if let Some(peer) = self.get_mut(id) {
+            peer.times.add_response(ms);
         }
     }
 

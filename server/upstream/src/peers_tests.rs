@@ -26,9 +26,14 @@ fn port(peers: &PeerList, id: PeerId) -> u16 {
     }
 }
 
+/// Chooses a peer for a request.
+fn choose(peers: &mut PeerList, tries: &mut TriedPeers, now_s: u64) -> Option<PeerId> {
+    peers.pick(tries, &PickKey::default(), now_s * 1000)
+}
+
 /// Chooses a peer for a new request, which ends at once.
 fn pick(peers: &mut PeerList, now_s: u64) -> Option<PeerId> {
-    let id = peers.pick(&mut TriedPeers::default(), now_s)?;
+    let id = choose(peers, &mut TriedPeers::default(), now_s)?;
     peers.release(id);
     Some(id)
 }
@@ -47,7 +52,7 @@ fn sequence(peers: &mut PeerList, requests: usize) -> String {
 fn request(peers: &mut PeerList, failing: u16, now_s: u64) -> String {
     let mut tries = TriedPeers::default();
     let mut ports = Vec::new();
-    while let Some(id) = peers.pick(&mut tries, now_s) {
+    while let Some(id) = choose(peers, &mut tries, now_s) {
         peers.release(id);
         ports.push(port(peers, id).to_string());
         if port(peers, id) != failing {
@@ -159,7 +164,7 @@ fn full_and_down_servers_are_passed_over() {
     assert_eq!(peers.tries(), 2, "one that is down does not count");
     let mut held = Vec::new();
     for told in [1, 2, 1, 2, 2, 2] {
-        let id = peers.pick(&mut TriedPeers::default(), 1000);
+        let id = choose(&mut peers, &mut TriedPeers::default(), 1000);
         let id = id.expect("one is usable");
         assert_eq!(port(&peers, id), told);
         held.push(id);
@@ -175,7 +180,7 @@ fn a_request_tries_each_server_once() {
     let mut peers = peers(&servers);
     let mut tries = TriedPeers::default();
     let mut seen = Vec::new();
-    while let Some(id) = peers.pick(&mut tries, 1000) {
+    while let Some(id) = choose(&mut peers, &mut tries, 1000) {
         seen.push(port(&peers, id));
     }
     assert_eq!(seen, (1..=130).collect::<Vec<u16>>());
@@ -196,9 +201,9 @@ fn the_only_server_is_usable_unless_down_or_full() {
         }]);
         assert!(peers.is_single());
         for _ in 0..conns {
-            peers.pick(&mut TriedPeers::default(), 1000);
+            choose(&mut peers, &mut TriedPeers::default(), 1000);
         }
-        let found = peers.pick(&mut TriedPeers::default(), 1000);
+        let found = choose(&mut peers, &mut TriedPeers::default(), 1000);
         assert_eq!(found.is_some(), usable, "{is_down} {conns}");
     }
 }
@@ -284,7 +289,7 @@ fn choices_are_those_of_a_scan() {
             // A request may try several peers at once.
             for _ in 0..[1, 1, 1, 1, 4, 40][rng.usize(..6)] {
                 let picks = [
-                    lists[0].pick(&mut tries, now_s),
+                    choose(&mut lists[0], &mut tries, now_s),
                     scanned(&mut lists[1], &mut tried, now_s),
                 ];
                 let shown = format!("seed {seed}, choice {n}, {count} servers");
@@ -348,7 +353,7 @@ fn short_lists_and_lists_after_many_failures_have_no_tournament() {
 #[test]
 fn a_peer_with_another_address_does_not_inherit_from_the_one_before() {
     let mut peers = peers(&[server(1, 1), server(2, 1)]);
-    let [_, second, _] = [(); 3].map(|()| peers.pick(&mut TriedPeers::default(), 1000));
+    let [_, second, _] = [(); 3].map(|()| choose(&mut peers, &mut TriedPeers::default(), 1000));
     let second = second.expect("one is usable");
     assert_eq!(port(&peers, second), 2);
     peers.set_servers(&[server(1, 1), server(3, 1)]);

@@ -7,14 +7,16 @@
 
 use std::rc::Rc;
 
+use crate::balance::{Measures, PickKey};
 use crate::connector::Resolve;
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
 use crate::peer::SelectedPeer;
-use crate::peers::{PeerId, TriedPeers};
+use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
 use crate::resolved_hosts::PendingLookups;
 use crate::route::Pool;
+use crate::times::AttemptTimes;
 
 /// Result of [`Picker::pick`].
 #[derive(Debug)]
@@ -48,8 +50,18 @@ pub struct Picker {
     current: Option<PeerId>,
     /// The group had only one peer when `current` was chosen.
     is_single: bool,
+    measured: Measured,
     tried: TriedPeers,
+    key: PickKey,
     asked: PendingLookups,
+}
+
+/// The response times that the group's method reads of the current attempt.
+#[derive(Debug, Default)]
+struct Measured {
+    what: Measures,
+    /// The start of the attempt, while it counts as an attempt in progress; monotonic milliseconds.
+    started_ms: Option<u64>,
 }
 
 impl Picker {
@@ -59,9 +71,16 @@ impl Picker {
             group,
             current: None,
             is_single: false,
+            measured: Measured::default(),
             tried: TriedPeers::default(),
+            key: PickKey::default(),
             asked: PendingLookups::default(),
         }
+    }
+
+    /// Sets the values of the request that choices depend on, before the first choice.
+    pub fn set_key(&mut self, key: PickKey) {
+        self.key = key;
     }
 
     /// Returns the maximum number of attempts, as counted by nginx (`pc->tries`). It is known once a server was chosen,
@@ -106,15 +125,34 @@ impl Picker {
         }
     }
 
-    /// Ends the attempt with the chosen server. Returns whether the server is now excluded for a while. The caller logs
-    /// this ("upstream server temporarily disabled").
+    /// Records that the chosen server has sent a response head that is passed on, this many milliseconds after the start.
     #[inline]
-    pub fn finish(&mut self, now_ms: u64, outcome: Outcome) -> bool {
+    pub fn answered(&mut self, header_ms: u64) {
+        if self.measured.what != Measures::UntilHead {
+            return;
+        }
+        let (Some(peer), Some(started_ms)) = (self.current, self.measured.started_ms.take()) else {
+            return;
+        };
+        self.group.peers.with(|peers| {
+            peers.add_header_time(peer, header_ms);
+            peers.end_measured(peer, started_ms);
+        });
+    }
+
+    /// Ends the attempt with the chosen server. `times` are known if it sent a response head. Returns whether the server
+    /// is now excluded for a while. The caller logs this ("upstream server temporarily disabled").
+    #[inline]
+    pub fn finish(&mut self, now_ms: u64, outcome: Outcome, times: Option<AttemptTimes>) -> bool {
         let Some(peer) = self.current.take() else {
             return false;
         };
+        let measured = std::mem::take(&mut self.measured);
         self.group.peers.with(|peers| {
             peers.release(peer);
+            if measured.what != Measures::Nothing {
+                measured.finish(peers, peer, times.filter(|_| outcome == Outcome::Alive));
+            }
             if self.is_single {
                 peers.reset_failures(peer);
                 return false;
@@ -147,7 +185,8 @@ impl Picker {
     fn choose(&mut self, now_ms: u64) -> Option<SelectedPeer> {
         // All under one lock: another thread may remove the peer of a shared list.
         let (id, is_single, selected) = self.group.peers.with(|peers| {
-            let id = peers.pick(&mut self.tried, seconds(now_ms))?;
+            let id = peers.pick(&mut self.tried, &self.key, now_ms)?;
+            self.measured = Measured::begin(peers, id, now_ms);
             Some((id, peers.is_single(), self.group.selected(peers, id)?))
         })?;
         (self.current, self.is_single) = (Some(id), is_single);
@@ -157,7 +196,43 @@ impl Picker {
     #[inline]
     fn release(&mut self) {
         if let Some(peer) = self.current.take() {
-            self.group.peers.with(|peers| peers.release(peer));
+            let started_ms = self.measured.started_ms.take();
+            self.group.peers.with(|peers| {
+                peers.release(peer);
+                if let Some(started_ms) = started_ms {
+                    peers.end_measured(peer, started_ms);
+                }
+            });
+        }
+    }
+}
+
+impl Measured {
+    #[inline]
+    fn begin(peers: &mut PeerList, id: PeerId, now_ms: u64) -> Self {
+        let what = peers.measures();
+        let counts = matches!(what, Measures::UntilHead | Measures::UntilEnd);
+        if counts {
+            peers.begin_measured(id, now_ms);
+        }
+        Self {
+            what,
+            started_ms: counts.then_some(now_ms),
+        }
+    }
+
+    /// Adds the times of an attempt with a response to the averages.
+    fn finish(self, peers: &mut PeerList, id: PeerId, times: Option<AttemptTimes>) {
+        if let Some(started_ms) = self.started_ms {
+            peers.end_measured(id, started_ms);
+        }
+        let Some(times) = times else {
+            return;
+        };
+        peers.add_response_time(id, times.response_ms);
+        // With `UntilHead` it was added when the head came.
+        if self.what != Measures::UntilHead {
+            peers.add_header_time(id, times.header_ms);
         }
     }
 }

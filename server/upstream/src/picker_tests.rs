@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use super::*;
 use crate::connector::{Lookup, Resolved};
-use crate::group::{Server, UnresolvedHost};
 use crate::route::UpstreamAddr;
+use crate::server::{Server, UnresolvedHost};
+
+#[path = "picker_times_tests.rs"]
+mod times;
 
 /// Known names, and unanswered lookups.
 #[derive(Default)]
@@ -95,7 +98,7 @@ impl Bench {
     }
 
     fn finish(&mut self, picker: &mut Picker, outcome: Outcome) -> bool {
-        picker.finish(self.now_ms, outcome)
+        picker.finish(self.now_ms, outcome, None)
     }
 
     /// One request with this outcome of its first attempt.

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 
 use crate::connector::{Lookup, Resolve, Resolved};
-use crate::group::{Server, UnresolvedHost};
 use crate::peers::{PeerId, PeerList};
 use crate::route::UpstreamAddr;
+use crate::server::{Server, UnresolvedHost};
 use crate::shared::Peers;
 
 /// The hosts of a group that are resolved while serving.

@@ -11,8 +11,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use crate::group::Server;
 use crate::peers::PeerList;
+use crate::server::Server;
 
 /// The peers of a group.
 #[derive(Debug)]

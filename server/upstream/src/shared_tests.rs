@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::thread;
 
 use super::*;
+use crate::balance::PickKey;
 use crate::local::LocalGroup;
 use crate::peers::{PeerId, TriedPeers};
 use crate::picker::{Outcome, Pick, Picker};
@@ -19,7 +20,10 @@ fn server(port: u16, weight: i64) -> Server {
 }
 
 fn pick(peers: &SharedPeers) -> PeerId {
-    let picked = peers.lock().pick(&mut TriedPeers::default(), 1000);
+    let key = PickKey::default();
+    let picked = peers
+        .lock()
+        .pick(&mut TriedPeers::default(), &key, 1_000_000);
     picked.expect("one is usable")
 }
 
@@ -101,6 +105,6 @@ fn a_place_among_max_conns_is_one_of_all_configurations() {
     let (mut new, mut other) = (picker(Arc::clone(&peers)), picker(peers));
     assert_eq!(chosen(&mut new), "s4");
     assert_eq!(chosen(&mut other), "None");
-    old.finish(1_000_000, Outcome::Alive);
+    old.finish(1_000_000, Outcome::Alive, None);
     assert_eq!(chosen(&mut other), "s1");
 }

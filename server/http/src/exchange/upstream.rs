@@ -9,6 +9,7 @@ use std::rc::Rc;
 use engines::http::{Fields, ResponseHead};
 use server_upstream::connector::Connector;
 use server_upstream::request::{AttemptFacts, AttemptWatch};
+use server_upstream::times::AttemptTimes;
 
 use super::{Ctx, Exchange};
 use crate::decision::Content;
@@ -84,6 +85,19 @@ impl Attempt {
         self.watch
             .as_ref()
             .map_or_else(AttemptFacts::default, AttemptWatch::facts)
+    }
+
+    /// Returns the time from the start to the response head, milliseconds, if there was one.
+    pub(crate) fn header_ms(&self) -> Option<u64> {
+        Some(self.head_ms?.saturating_sub(self.started_ms))
+    }
+
+    /// Returns the times of an attempt that has ended, if it brought a response head.
+    pub(crate) fn times(&self) -> Option<AttemptTimes> {
+        Some(AttemptTimes {
+            header_ms: self.header_ms()?,
+            response_ms: self.ended_ms?.saturating_sub(self.started_ms),
+        })
     }
 }
 

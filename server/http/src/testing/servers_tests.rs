@@ -5,11 +5,12 @@ use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use conf::{Arity, Contexts, DirectiveDef};
-use engines::http::{BodyLength, Chunk, Fields, Method, ResponseHead};
+use conf::{Arity, ConfError, Contexts, Directive, DirectiveDef};
+use engines::http::{self, BodyLength, Chunk, Fields, ResponseHead};
 use server_base::files::TempDir;
 use server_base::name_servers::NameServers;
 use server_base::waker::{WakeQueue, Waker};
+use server_upstream::balance::Method;
 use server_upstream::connector::{Connector, Lookup};
 use server_upstream::protocol::{HTTP1, ProtocolSpec};
 use server_upstream::request::{
@@ -18,6 +19,7 @@ use server_upstream::request::{
 use server_upstream::route::{Route, Timeouts, UpstreamAddr};
 
 use super::PROBE;
+use crate::assemble::ConfigBuilder;
 use crate::exchange::{Ctx, Exchange};
 use crate::http::Http;
 use crate::module::Module;
@@ -27,7 +29,7 @@ use crate::upstream::conf::{
 };
 use crate::upstream::group;
 use crate::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdict};
-use server_upstream::group::Groups;
+use server_upstream::group::{GroupId, Groups, Server};
 
 /// A connector that keeps its attempts until a test answers them.
 pub(crate) struct Servers {
@@ -213,6 +215,8 @@ pub(crate) struct Passing {
     pub(crate) conf: UpstreamConf,
     /// The last bytes of the servers' addresses.
     pub(crate) servers: Vec<u8>,
+    /// The method of choosing a server, with which they are a group of the configuration.
+    pub(crate) method: Option<Arc<dyn Method>>,
     pub(crate) hints: bool,
     /// The gateway's verdict on heads.
     pub(crate) verdict: Verdict,
@@ -257,6 +261,7 @@ impl Passing {
                 ..UpstreamConf::default()
             },
             servers: vec![1],
+            method: None,
             hints: false,
             verdict: Verdict::Pass,
         }
@@ -278,6 +283,26 @@ fn passing() -> &'static Passing {
     PASSING.get().expect("the test has said what to do")
 }
 
+fn addresses() -> impl Iterator<Item = UpstreamAddr> {
+    let servers = passing().servers.iter();
+    servers.map(|last| UpstreamAddr::Inet(SocketAddr::from(([10, 0, 0, *last], 80))))
+}
+
+/// Defines the group of a method.
+fn define_group(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    let groups = b.conf_mut::<Groups>();
+    let id = groups.add(d, "group", Some(80), 80)?;
+    let group = groups.get_mut(id);
+    group.method.clone_from(&passing().method);
+    group.servers = (addresses())
+        .map(|address| Server {
+            addresses: vec![address],
+            ..Server::new()
+        })
+        .collect();
+    Ok(())
+}
+
 struct Test;
 
 impl Gateway for Test {
@@ -289,9 +314,10 @@ impl Gateway for Test {
         if x.target.uri == b"/up/name" {
             return Ok(Target::Name("a.example".to_owned(), 80));
         }
-        let servers = passing().servers.iter();
-        let addr = |last: &u8| UpstreamAddr::Inet(SocketAddr::from(([10, 0, 0, *last], 80)));
-        Ok(Target::Addresses(servers.map(addr).collect()))
+        match passing().method {
+            Some(_) => Ok(Target::Group(GroupId(0))),
+            None => Ok(Target::Addresses(addresses().collect())),
+        }
     }
 
     fn request(
@@ -303,7 +329,7 @@ impl Gateway for Test {
         ANNOUNCED.with_borrow_mut(|all| all.push(outgoing.body));
         let mut fields = Fields::default();
         let method = match x.target.method {
-            Method::Post => b"POST".as_slice(),
+            http::Method::Post => b"POST".as_slice(),
             _ => b"GET",
         };
         fields.push(b":method", method);
@@ -332,7 +358,7 @@ impl Gateway for Test {
 /// A module with the directive `pass`.
 pub(crate) const PASS: Module = Module {
     name: "pass",
-    settings: &[<Groups as Conf>::def],
+    settings: &[<Groups as Conf>::def, <group::GroupValues as Conf>::def],
     finish: Some(group::finish),
     directives: &[&[DirectiveDef {
         name: "pass",
@@ -342,7 +368,10 @@ pub(crate) const PASS: Module = Module {
         default: "",
         doc: "Passes requests on as the test says.",
         syntax: "",
-        apply: |b, _| {
+        apply: |b, d| {
+            if passing().method.is_some() {
+                define_group(b, d)?;
+            }
             b.set_handler(|x, cx| upstream::handle(x, cx, &Test));
             Ok(())
         },

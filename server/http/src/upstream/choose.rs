@@ -31,9 +31,13 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     {
         return Flow::Done(Content::Status(status));
     }
+    let key = (run.values_of.take()).map(|id| group::pick_key(x, cx, id));
     let Some(picker) = &mut run.picker else {
         return Flow::Done(Content::Status(500));
     };
+    if let Some(key) = key {
+        picker.set_key(key);
+    }
     let now_ms = cx.clock.mono_ms;
     let mut resolve = |by: Option<&Arc<NameServers>>, name: &str, timeout_ms| {
         let waker = x.waker(cx);

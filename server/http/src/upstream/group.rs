@@ -3,21 +3,25 @@
 //! Groups themselves, and the choice of a server, are the crate [`server_upstream`].
 
 use std::hash::Hasher;
+use std::net::IpAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::ConfError;
 use server_base::config::ConfigContext;
 use server_base::hash::Fnv;
-use server_upstream::group::{Groups, Target};
+use server_upstream::balance::PickKey;
+use server_upstream::group::{GroupId, Groups, Target};
 use server_upstream::local::LocalGroup;
 use server_upstream::picker::Picker;
 
 use crate::assemble::ConfigBuilder;
 use crate::conf_core::{CoreSrv, ResolverLoc};
-use crate::exchange::Exchange;
+use crate::exchange::{Ctx, Exchange, Peer};
 use crate::http::Http;
 use crate::location::LocationKind;
 use crate::settings_set::{Conf, Scope, SettingsDef};
+use crate::value::Value;
 
 impl Conf for Groups {
     fn def() -> &'static SettingsDef {
@@ -26,6 +30,85 @@ impl Conf for Groups {
     }
 
     fn merge(&mut self, _: Option<&Self>) {}
+}
+
+/// Values of requests that the choice of a server depends on, by group.
+#[derive(Default)]
+pub struct GroupValues(Vec<Option<RequestValues>>);
+
+/// Values of requests for the choices of one group.
+#[derive(Default)]
+pub struct RequestValues {
+    /// The key of a method by hash.
+    pub key: Option<KeySource>,
+}
+
+/// The source of a key.
+#[derive(Clone, Debug)]
+pub enum KeySource {
+    /// Text with variables.
+    Value(Value),
+    /// The client's network: the first three bytes of an IPv4 address, or an IPv6 address.
+    ClientNetwork,
+}
+
+impl Conf for GroupValues {
+    fn def() -> &'static SettingsDef {
+        static UNIT: SettingsDef =
+            SettingsDef::new(Scope::Main, || Arc::new(GroupValues::default()));
+        &UNIT
+    }
+
+    fn merge(&mut self, _: Option<&Self>) {}
+}
+
+impl GroupValues {
+    /// Returns the values of a group for changes during its definition.
+    pub fn entry(&mut self, id: GroupId) -> &mut RequestValues {
+        if self.0.len() <= id.0 {
+            self.0.resize_with(id.0 + 1, || None);
+        }
+        self.0[id.0].get_or_insert_default()
+    }
+
+    fn get(&self, id: GroupId) -> Option<&RequestValues> {
+        self.0.get(id.0)?.as_ref()
+    }
+}
+
+/// Returns the group of a target, if its choices depend on values of the request.
+pub(super) fn with_values(x: &Exchange, target: &Target) -> Option<GroupId> {
+    let Target::Group(id) = target else {
+        return None;
+    };
+    let values = x.route.http.main::<GroupValues>().get(*id);
+    values.map(|_| *id)
+}
+
+/// Returns the values of a request for choices of this group.
+pub(super) fn pick_key(x: &mut Exchange, cx: &mut Ctx<'_>, id: GroupId) -> PickKey {
+    let http = Rc::clone(&x.route.http);
+    let mut key = PickKey::default();
+    let Some(values) = http.main::<GroupValues>().get(id) else {
+        return key;
+    };
+    match &values.key {
+        Some(KeySource::Value(value)) => key.bytes = value.to_vec(x, cx),
+        Some(KeySource::ClientNetwork) => key.bytes = client_network(x.client.peer),
+        None => {}
+    }
+    key
+}
+
+/// Returns the bytes of the client's network. Clients of UNIX-domain sockets share one.
+fn client_network(peer: Peer) -> Vec<u8> {
+    match peer {
+        Peer::Inet(addr) => match addr.ip() {
+            IpAddr::V4(ip) => ip.octets()[..3].to_vec(),
+            IpAddr::V6(ip) => ip.octets().to_vec(),
+        },
+        Peer::Unix => vec![0; 3],
+    }
 }
 
 /// At the end of `http`: looks up the hosts of undefined groups, and checks each group as a whole.

@@ -22,7 +22,7 @@ const MODULE: Module = Module {
             Ok(())
         }),
     ]],
-    settings: &[<Groups as Conf>::def],
+    settings: &[<Groups as Conf>::def, <GroupValues as Conf>::def],
     finish: Some(finish),
     ..Module::EMPTY
 };

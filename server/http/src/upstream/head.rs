@@ -163,6 +163,7 @@ fn receive(
         }
     }
     run.body.forget();
+    run.answered(x);
     answer::step(run, x, cx, attempt, &accel)
 }
 

@@ -8,7 +8,7 @@ use crate::module::Module;
 use crate::testing::{PROBE, World};
 
 const GROUPS: Module = Module {
-    settings: &[<Groups as Conf>::def],
+    settings: &[<Groups as Conf>::def, <GroupValues as Conf>::def],
     ..Module::EMPTY
 };
 

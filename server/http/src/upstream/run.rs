@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use server_upstream::group::Target;
+use server_upstream::group::{GroupId, Target};
 use server_upstream::peer::SelectedPeer;
 use server_upstream::picker::{Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
@@ -28,6 +28,8 @@ pub(super) struct Run {
     pub(super) step: Step,
     /// None while the memory waits for a pass.
     pub(super) picker: Option<Picker>,
+    /// The group, until its picker has the values of the request that choices depend on; `None`: they depend on none.
+    pub(super) values_of: Option<GroupId>,
     /// Known once the first server is.
     pub(super) tries: Option<Tries>,
     /// The request body and how it is sent.
@@ -79,12 +81,14 @@ impl Run {
         gateway: &'static dyn Gateway,
         target: Target,
     ) -> Box<Self> {
+        let values_of = group::with_values(x, &target);
         let picker = group::picker(x, target);
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let mut run = spare.unwrap_or_else(|| Box::new(Self::empty(gateway)));
         run.gateway = gateway;
         run.step = Step::Body;
         run.picker = Some(picker);
+        run.values_of = values_of;
         run
     }
 
@@ -93,6 +97,7 @@ impl Run {
             gateway,
             step: Step::Answered,
             picker: None,
+            values_of: None,
             tries: None,
             body: Body::None,
             request: None,
@@ -126,6 +131,14 @@ impl Run {
         self.gateway.note(x, &note)
     }
 
+    /// The response head of the server is passed on, or leads to an internal redirect.
+    pub(super) fn answered(&mut self, x: &mut Exchange) {
+        let header_ms = record(x).last().and_then(|attempt| attempt.header_ms());
+        if let (Some(picker), Some(header_ms)) = (&mut self.picker, header_ms) {
+            picker.answered(header_ms);
+        }
+    }
+
     /// Ends the attempt and reports its result to the group.
     pub(super) fn finish_attempt(
         &mut self,
@@ -134,10 +147,12 @@ impl Run {
         outcome: Outcome,
         action: Action,
     ) {
-        record(x).close(cx.clock.mono_ms);
+        let now_ms = cx.clock.mono_ms;
+        let upstream = record(x);
+        upstream.close(now_ms);
+        let times = upstream.last().and_then(|attempt| attempt.times());
         let picker = self.picker.as_mut();
-        if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(cx.clock.mono_ms, outcome))
-        {
+        if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(now_ms, outcome, times)) {
             let text = format_args!("upstream server temporarily disabled");
             x.log_while(Level::Warn, action.text(), text);
         }
@@ -156,6 +171,7 @@ impl Run {
     fn clear(&mut self) {
         self.step = Step::Answered;
         self.picker = None;
+        self.values_of = None;
         self.tries = None;
         self.body = Body::None;
         self.request = None;

@@ -3,6 +3,7 @@
 mod answers;
 mod bodies;
 mod buffering;
+mod choosing;
 mod failures;
 mod storing;
 

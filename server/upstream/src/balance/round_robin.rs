@@ -13,6 +13,7 @@ use std::collections::BinaryHeap;
 
 use super::tournament::Tournament;
 use crate::peer::Peer;
+use crate::weights::Weights;
 
 /// The peers that one request has tried, by their numbers in the list.
 #[derive(Debug, Default)]
@@ -37,6 +38,41 @@ pub struct RoundRobin {
     rising: Vec<u32>,
     /// Number of such peers in the last scan.
     rising_in_scan: usize,
+    /// A method chooses among parts of the list, so there is no tournament.
+    has_parts: bool,
+}
+
+/// A choice by visits of the peers that take part.
+#[derive(Default)]
+struct Turn {
+    /// Number and sum of the winner so far.
+    best: Option<(u32, i64)>,
+    total: i64,
+    /// Number of peers with an effective weight below their weight.
+    rising: usize,
+}
+
+impl Turn {
+    #[inline]
+    fn visit(&mut self, n: u32, weights: &mut Weights) {
+        weights.current += weights.effective;
+        self.total += weights.effective;
+        if weights.effective < weights.weight {
+            weights.effective += 1;
+            self.rising += 1;
+        }
+        if self.best.is_none_or(|(_, most)| weights.current > most) {
+            self.best = Some((n, weights.current));
+        }
+    }
+
+    /// Returns the winner.
+    #[inline]
+    fn end(self, list: &[u32], peers: &mut [Peer]) -> Option<u32> {
+        let (n, _) = self.best?;
+        peers[list[n as usize] as usize].weights.current -= self.total;
+        Some(n)
+    }
 }
 
 impl TriedNumbers {
@@ -45,7 +81,23 @@ impl TriedNumbers {
         few.iter().chain(&self.more).copied()
     }
 
-    fn add(&mut self, n: u32) {
+    /// Returns a mark for each of `len` peers, or an empty list if none was tried.
+    pub(super) fn marks(&self, len: usize) -> Vec<bool> {
+        let mut marks = Vec::new();
+        if self.len > 0 {
+            marks.resize(len, false);
+            self.numbers().for_each(|n| marks[n as usize] = true);
+        }
+        marks
+    }
+
+    /// Whether the peer was tried.
+    pub(super) fn contains(&self, n: u32) -> bool {
+        self.numbers().any(|tried| tried == n)
+    }
+
+    /// Adds a peer.
+    pub(super) fn add(&mut self, n: u32) {
         match self.few.get_mut(self.len) {
             Some(place) => *place = n,
             None => self.more.push(n),
@@ -89,6 +141,7 @@ impl RoundRobin {
         }
         *self = Self {
             list: std::mem::take(&mut self.list),
+            has_parts: self.has_parts,
             ..Self::default()
         };
     }
@@ -101,15 +154,16 @@ impl RoundRobin {
         }
     }
 
-    /// Chooses a peer that was not tried, adds it to `tried`, and returns its index.
-    pub fn pick(
+    /// Chooses a peer that was not tried, and returns its number.
+    #[inline]
+    pub(super) fn choose(
         &mut self,
         peers: &mut [Peer],
-        tried: &mut TriedNumbers,
+        tried: &TriedNumbers,
         now_s: u64,
     ) -> Option<u32> {
         let many = self.list.len() / BULK;
-        if many == 0 {
+        if many == 0 || self.has_parts {
             // A scan of a short list costs less than a tournament, which stays empty.
         } else if self.rising.len() > many || tried.len > many {
             let rising = self.rising.len();
@@ -118,48 +172,36 @@ impl RoundRobin {
         } else if self.sums.is_empty() && self.rising_in_scan <= many / 2 {
             self.open(peers);
         }
-        let n = match self.sums.is_empty() {
+        match self.sums.is_empty() {
             true => self.scan(peers, tried, now_s),
             false => self.step(peers, tried, now_s),
-        }?;
-        tried.add(n);
-        let at = self.list[n as usize];
-        let peer = &mut peers[at as usize];
-        peer.failures.chosen(now_s);
-        if peer.failures.count() > 0 {
-            self.mark_changed(peer);
         }
-        Some(at)
+    }
+
+    /// Chooses among these peers, which are usable and were not tried. The list has no tournament from now on.
+    pub(super) fn choose_of(&mut self, peers: &mut [Peer], numbers: &[u32]) -> Option<u32> {
+        self.close(peers);
+        // A tournament for each part of the list would cost more than scans of the parts.
+        self.has_parts = true;
+        let mut turn = Turn::default();
+        for n in numbers {
+            turn.visit(*n, &mut peers[self.list[*n as usize] as usize].weights);
+        }
+        turn.end(&self.list, peers)
     }
 
     /// Chooses by a visit of each peer.
     fn scan(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
-        let mut is_tried = Vec::new();
-        if tried.len > 0 {
-            is_tried.resize(self.list.len(), false);
-            tried.numbers().for_each(|n| is_tried[n as usize] = true);
-        }
-        let (mut best, mut total) = (None, 0);
-        self.rising_in_scan = 0;
+        let is_tried = tried.marks(self.list.len());
+        let mut turn = Turn::default();
         for (n, at) in (0..).zip(&self.list) {
             let peer = &mut peers[*at as usize];
-            if !peer.is_usable(now_s) || is_tried.get(n as usize) == Some(&true) {
-                continue;
-            }
-            let weights = &mut peer.weights;
-            weights.current += weights.effective;
-            total += weights.effective;
-            if weights.effective < weights.weight {
-                weights.effective += 1;
-                self.rising_in_scan += 1;
-            }
-            if best.is_none_or(|(_, most)| weights.current > most) {
-                best = Some((n, weights.current));
+            if peer.is_usable(now_s) && is_tried.get(n as usize) != Some(&true) {
+                turn.visit(n, &mut peer.weights);
             }
         }
-        let (n, _) = best?;
-        peers[self.list[n as usize] as usize].weights.current -= total;
-        Some(n)
+        self.rising_in_scan = turn.rising;
+        turn.end(&self.list, peers)
     }
 
     /// Whether the last choice was made by a tournament.

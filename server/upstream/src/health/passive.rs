@@ -81,6 +81,11 @@ impl Failures {
         }
     }
 
+    /// Returns how many times `fail_timeout`, with a second more, has passed since the server was checked or chosen.
+    pub(crate) fn periods_since_check(&self, now_s: u64) -> u64 {
+        now_s.saturating_sub(self.checked_s) / self.timeout_s.saturating_add(1)
+    }
+
     /// Returns `max_fails`.
     pub fn max(&self) -> u64 {
         self.max

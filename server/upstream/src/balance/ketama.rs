@@ -1,0 +1,219 @@
+//! `hash` with `consistent`: ketama, as in the Perl library `Cache::Memcached::Fast` with 160 points.
+//!
+//! Each server has [`POINTS`] points for each unit of its weight on a circle of 32-bit numbers. A key belongs to the
+//! server with the first point at the key's hash or behind it. If a server comes or goes, only its own keys move.
+//!
+//! Points of the configured servers are made at the load, and shared by all threads: 65,536 servers have 84 MB of them.
+//! A list that differs, with servers resolved at run time, has points of its own.
+//!
+//! Source: nginx documentation, `hash`; nginx's behaviour.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use super::crc32::Crc32;
+use super::ranges::TRIES_MAX;
+use super::{Balance, Candidates, Method};
+use crate::peer::Peer;
+use crate::server::Server;
+use crate::weights::Weights;
+
+/// The method.
+#[derive(Clone, Debug, Default)]
+pub struct ConsistentHash {
+    prepared: Arc<OnceLock<Circle>>,
+}
+
+/// The points of a list of servers.
+#[derive(Clone, Debug, Default)]
+struct Circle {
+    /// Name and weight of each peer of the list.
+    list: Vec<(Arc<[u8]>, u64)>,
+    /// In ascending order of their hashes.
+    points: Arc<[Point]>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Point {
+    hash: u32,
+    /// Number of the server among the different names of the list.
+    server: u32,
+}
+
+impl Method for ConsistentHash {
+    fn name(&self) -> &'static str {
+        "hash"
+    }
+
+    fn allows_backup(&self) -> bool {
+        false
+    }
+
+    fn prepare(&self, servers: &[Server]) {
+        let primary = servers.iter().filter(|server| !server.is_backup);
+        let peers = primary.flat_map(|server| server.addresses.iter().map(move |_| server));
+        let weight = |server: &Server| Weights::new(server.weight).weight.unsigned_abs();
+        let list = peers.map(|server| (Arc::clone(&server.name), weight(server)));
+        self.prepared.get_or_init(|| Circle::new(list.collect()));
+    }
+
+    fn make(&self) -> Box<dyn Balance> {
+        Box::new(State {
+            prepared: Arc::clone(&self.prepared),
+            ..State::default()
+        })
+    }
+}
+
+#[derive(Debug, Default)]
+struct State {
+    prepared: Arc<OnceLock<Circle>>,
+    circle: Circle,
+    /// The numbers of the peers of each server.
+    members: Vec<Vec<u32>>,
+    /// Memory of a choice.
+    free: Vec<u32>,
+}
+
+impl Balance for State {
+    fn set_list(&mut self, peers: &[Peer], list: &[u32]) {
+        let peers = list.iter().map(|at| &peers[*at as usize]);
+        let list: Vec<_> = peers
+            .map(|peer| {
+                (
+                    Arc::clone(peer.server()),
+                    peer.weights.weight.unsigned_abs(),
+                )
+            })
+            .collect();
+        self.members.clear();
+        let mut servers = Servers::default();
+        for (n, (name, _)) in (0..).zip(&list) {
+            let server = servers.number(name) as usize;
+            self.members
+                .resize_with(self.members.len().max(server + 1), Vec::new);
+            self.members[server].push(n);
+        }
+        if self.circle.list == list {
+            return;
+        }
+        self.circle = match self.prepared.get().filter(|circle| circle.list == list) {
+            Some(circle) => circle.clone(),
+            None => Circle::new(list),
+        };
+    }
+
+    fn pick(&mut self, candidates: &mut Candidates<'_>) -> Option<u32> {
+        let points = &self.circle.points;
+        if candidates.key.bytes.is_empty() || points.is_empty() {
+            return candidates.turn();
+        }
+        let hash = Crc32::new().update(&candidates.key.bytes).value();
+        let first = points.partition_point(|point| point.hash < hash);
+        while candidates.progress.tries <= TRIES_MAX {
+            let at = (first + candidates.progress.tries as usize) % points.len();
+            let members = &self.members[points[at].server as usize];
+            let free = members.iter().filter(|n| candidates.is_free(**n));
+            self.free.clear();
+            self.free.extend(free);
+            if !self.free.is_empty() {
+                return candidates.turn_of(&self.free);
+            }
+            candidates.progress.tries += 1;
+        }
+        candidates.turn()
+    }
+}
+
+/// Numbers of different names, in the order of their first occurrence.
+#[derive(Default)]
+struct Servers<'a>(HashMap<&'a [u8], u32>);
+
+impl<'a> Servers<'a> {
+    fn number(&mut self, name: &'a [u8]) -> u32 {
+        let next = self.0.len() as u32;
+        *self.0.entry(name).or_insert(next)
+    }
+}
+
+impl Circle {
+    fn new(list: Vec<(Arc<[u8]>, u64)>) -> Self {
+        // Sums cannot overflow: weights are at most 2^31, and lists have at most 2^32 peers.
+        let total: u64 = list.iter().map(|(_, weight)| weight).sum();
+        let scale = total.div_ceil(WEIGHT_SUM_MAX).max(1);
+        let mut servers = Servers::default();
+        // The hash of each server's next point, and its number of points so far.
+        let mut made: Vec<(Series, u64)> = Vec::new();
+        let mut points = Vec::new();
+        for (name, weight) in &list {
+            let server = servers.number(name);
+            if made.len() == server as usize {
+                made.push((Series::new(name), 0));
+            }
+            let (series, count) = &mut made[server as usize];
+            // Peers of one server have equal points: only further ones are added.
+            let wanted = (weight / scale).max(1) * POINTS;
+            for _ in *count..wanted {
+                points.push(Point {
+                    hash: series.next(),
+                    server,
+                });
+            }
+            *count = wanted.max(*count);
+        }
+        // Of equal points the first one of the list stays.
+        points.sort_by_key(|point| point.hash);
+        points.dedup_by_key(|point| point.hash);
+        Self {
+            list,
+            points: points.into(),
+        }
+    }
+}
+
+/// The hashes of a server's points: each is the checksum of the server's name and the hash before.
+struct Series {
+    name: Crc32,
+    last: u32,
+}
+
+impl Series {
+    fn new(name: &[u8]) -> Self {
+        let (host, port) = host_and_port(name);
+        Self {
+            name: Crc32::new().update(host).update(&[0]).update(port),
+            last: 0,
+        }
+    }
+
+    fn next(&mut self) -> u32 {
+        self.last = self.name.update(&self.last.to_le_bytes()).value();
+        self.last
+    }
+}
+
+/// Splits the name of a server as written; without a port the second part is empty.
+fn host_and_port(name: &[u8]) -> (&[u8], &[u8]) {
+    if let Some((unix, path)) = name.split_at_checked(UNIX.len())
+        && unix.eq_ignore_ascii_case(UNIX)
+    {
+        return (path, b"");
+    }
+    let digits = name.iter().rev().take_while(|byte| byte.is_ascii_digit());
+    let port = name.len() - digits.count();
+    match port.checked_sub(1) {
+        Some(colon) if name[colon] == b':' => (&name[..colon], &name[port..]),
+        _ => (name, b""),
+    }
+}
+
+/// Points for each unit of weight.
+const POINTS: u64 = 160;
+/// The largest sum of weights with exact numbers of points; a larger sum is scaled down. It bounds the memory.
+const WEIGHT_SUM_MAX: u64 = 1 << 16;
+/// Prefix of the name of a UNIX-domain socket.
+const UNIX: &[u8] = b"unix:";
+
+#[cfg(test)]
+#[path = "ketama_tests.rs"]
+mod tests;

@@ -1,0 +1,85 @@
+//! One list of peers, primary or backup, with the method that chooses among them.
+
+use super::round_robin::{RoundRobin, TriedNumbers};
+use super::{Balance, Candidates, Method, PickKey, Progress};
+use crate::peer::Peer;
+
+/// A list of peers.
+#[derive(Debug, Default)]
+pub(crate) struct List {
+    round_robin: RoundRobin,
+    /// `None`: the peers take turns.
+    balance: Option<Box<dyn Balance>>,
+}
+
+impl List {
+    /// Returns the indices of the peers in the order of the list.
+    pub(crate) fn list(&self) -> &[u32] {
+        self.round_robin.list()
+    }
+
+    /// Sets the method; `None`: the peers take turns.
+    pub(crate) fn set_method(&mut self, method: Option<&dyn Method>, peers: &[Peer]) {
+        self.balance = method.map(Method::make);
+        self.read(peers);
+    }
+
+    /// Sets the list. Peers that stay keep their sums. [`Self::close`] must have been called.
+    pub(crate) fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
+        self.round_robin.set_list(list, peers);
+        self.read(peers);
+    }
+
+    fn read(&mut self, peers: &[Peer]) {
+        if let Some(balance) = &mut self.balance {
+            balance.set_list(peers, self.round_robin.list());
+        }
+    }
+
+    /// Stores the sums in the peers, before a change of the list.
+    pub(crate) fn close(&mut self, peers: &mut [Peer]) {
+        self.round_robin.close(peers);
+    }
+
+    /// Records that a peer has failed or recovered, or that it is full or no longer full.
+    pub(crate) fn mark_changed(&mut self, peer: &mut Peer) {
+        self.round_robin.mark_changed(peer);
+    }
+
+    /// Chooses a peer that was not tried, adds it to `tried`, and returns its index.
+    pub(crate) fn pick(
+        &mut self,
+        peers: &mut [Peer],
+        (tried, progress): (&mut TriedNumbers, &mut Progress),
+        key: &PickKey,
+        now_ms: u64,
+    ) -> Option<u32> {
+        let now_s = now_ms / 1000;
+        let round_robin = &mut self.round_robin;
+        let n = match &mut self.balance {
+            Some(balance) if round_robin.list().len() > 1 => balance.pick(&mut Candidates {
+                peers,
+                round_robin,
+                tried,
+                key,
+                progress,
+                now_ms,
+            }),
+            _ => round_robin.choose(peers, tried, now_s),
+        }?;
+        tried.add(n);
+        let at = self.round_robin.list()[n as usize];
+        let peer = &mut peers[at as usize];
+        peer.failures.chosen(now_s);
+        if peer.failures.count() > 0 {
+            self.round_robin.mark_changed(peer);
+        }
+        Some(at)
+    }
+
+    /// Whether the last choice was made by a tournament.
+    #[cfg(test)]
+    pub(crate) fn has_tournament(&self) -> bool {
+        self.round_robin.has_tournament()
+    }
+}
