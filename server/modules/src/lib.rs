@@ -182,7 +182,8 @@ const NGINX_OPTIONAL: &[&str] = &[
     "slice",
 ];
 
-/// Modules that nginx builds by default, but for `upstream_keepalive`, which is part of `upstream` here.
+/// Modules that nginx builds by default, except those with parts of `upstream` blocks that are in `upstream` here:
+/// `upstream_keepalive`, and the methods `hash`, `ip_hash`, `least_conn`, `least_time` and `random`.
 const NGINX_STANDARD: &[&str] = &[
     "charset",
     "gzip",
@@ -208,11 +209,6 @@ const NGINX_STANDARD: &[&str] = &[
     "empty_gif",
     "browser",
     "tunnel",
-    "upstream_hash",
-    "upstream_ip_hash",
-    "upstream_least_conn",
-    "upstream_least_time",
-    "upstream_random",
     "upstream_zone",
 ];
 
@@ -227,5 +223,6 @@ mod tests {
         assert!(!list.contains(&"--without-http_proxy_module".to_owned()));
         assert!(!list.contains(&"--without-http_rewrite_module".to_owned()));
         assert!(!list.contains(&"--without-http_upstream_keepalive_module".to_owned()));
+        assert!(!list.contains(&"--without-http_upstream_hash_module".to_owned()));
     }
 }

@@ -1,11 +1,16 @@
 //! `upstream`: a named group of servers, and the idle connections that it keeps.
 //!
-//! Groups and the choice of a server are in [`server_upstream`]; here are the directives. Methods of
-//! choosing a server, and zones, are refused as directives that are not built.
+//! Groups and the choice of a server are in [`server_upstream`]; here are the directives.
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
+mod hash;
+mod ip_hash;
 mod keepalive;
+mod least_conn;
+mod least_time;
+mod method;
+mod random;
 mod server;
 
 use std::sync::Arc;
@@ -15,14 +20,28 @@ use server_base::name_servers::{NameServers, name_servers};
 use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings_set::{Conf, Scope, SettingsDef};
-use server_http::upstream::group;
+use server_http::upstream::group::{self, GroupValues, KeySource};
+use server_upstream::balance::Method;
 use server_upstream::group::{Groups, Server};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
     name: "upstream",
-    directives: &[ROWS, server::ROWS, keepalive::ROWS],
-    settings: &[<Block as Conf>::def, <Groups as Conf>::def],
+    directives: &[
+        ROWS,
+        server::ROWS,
+        keepalive::ROWS,
+        hash::ROWS,
+        ip_hash::ROWS,
+        least_conn::ROWS,
+        least_time::ROWS,
+        random::ROWS,
+    ],
+    settings: &[
+        <Block as Conf>::def,
+        <Groups as Conf>::def,
+        <GroupValues as Conf>::def,
+    ],
     finish: Some(group::finish),
     variables: server_http::upstream::VARIABLES,
     ..Module::EMPTY
@@ -51,6 +70,9 @@ conf::directives! {
 struct Block {
     servers: Vec<Server>,
     keepalive: keepalive::KeepaliveDirectives,
+    method: Option<Arc<dyn Method>>,
+    /// The source of the method's key.
+    key: Option<KeySource>,
     resolver: Option<Arc<NameServers>>,
     resolver_timeout_ms: Option<u64>,
 }
@@ -75,8 +97,12 @@ fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let group = b.conf_mut::<Groups>().get_mut(id);
     group.keepalive = block.keepalive.resolve();
     group.servers = block.servers;
+    group.method = block.method;
     group.resolver = block.resolver;
     group.resolver_timeout_ms = block.resolver_timeout_ms;
+    if block.key.is_some() {
+        b.conf_mut::<GroupValues>().entry(id).key = block.key;
+    }
     Ok(())
 }
 

@@ -22,7 +22,13 @@ conf::directives! {
 /// One `server`.
 fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let mut server = Server::new();
+    let method = b.conf_mut::<Block>().method.as_ref();
+    let allows_backup = method.is_none_or(|method| method.allows_backup());
     for word in &d.args[1..] {
+        if word.text == b"backup" && !allows_backup {
+            let text = "balancing method does not support parameter \"backup\"";
+            return Err(ConfError::word(d, word, text));
+        }
         parameter(&mut server, d, word)?;
     }
     let text = d.arg_str(0);

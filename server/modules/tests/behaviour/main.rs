@@ -2,6 +2,7 @@
 
 mod addresses;
 mod auth;
+mod balancing;
 mod bodies;
 mod browsers;
 mod charset;
