@@ -13,6 +13,7 @@ pub mod builtin;
 pub mod certificates;
 mod client_cert;
 pub mod conf_core;
+mod cookie_date;
 pub mod decision;
 pub mod detached;
 pub mod exchange;
@@ -53,3 +54,4 @@ pub use assemble::{
     Cycle, DirectiveLocations, ErrorLogConf, LoadError, LoadOptions, LogTarget, MainConf, check,
     load, load_with_locations, module,
 };
+pub use cookie_date::cookie_date;

@@ -8,8 +8,8 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use base64ct::{Base64, Encoding};
-use engines::http::{civil, http_date};
 use server_http::builtin::decode_base64;
+use server_http::cookie_date;
 
 use super::{Expires, HTTP_ONLY, LAX, NONE, SECURE, STRICT, Uid, UseridLoc};
 
@@ -104,19 +104,8 @@ pub(super) fn field(conf: &UseridLoc, value: &[u8], now_s: i64) -> Vec<u8> {
     field
 }
 
-/// Formats a date with a two-digit year, the only form of old browsers, as long as possible.
-fn cookie_date(unix_s: i64) -> Vec<u8> {
-    let date = http_date(unix_s);
-    let year = match civil(unix_s).year {
-        ..=LAST_SHORT_YEAR => &date[14..16],
-        _ => &date[12..16],
-    };
-    [&date[..7], b"-", &date[8..11], b"-", year, &date[16..]].concat()
-}
-
 /// Characters of an identifier in a cookie. The mark or base64 padding follows.
 pub(super) const UID_LEN: usize = 22;
-const LAST_SHORT_YEAR: i64 = 2037;
 /// The counters; the lowest byte is that of the version.
 static COUNT_1: AtomicU32 = AtomicU32::new(1);
 static COUNT_2: AtomicU32 = AtomicU32::new(FIRST_2);
@@ -141,13 +130,6 @@ mod tests {
         assert_eq!(decode(b"!!!!!!!!!!!!!!!!!!!!!!"), None);
         assert_eq!(decode(b"AAAAAAAAAAAAAAAAAAAAA="), None);
         assert!(!is_marked(b"AAAAAAAAAAAAAAAAAAAAAAt", b't'));
-    }
-
-    #[test]
-    fn years_are_short_as_long_as_old_browsers_can_read_them() {
-        assert_eq!(cookie_date(784_111_777), b"Sun, 06-Nov-94 08:49:37 GMT");
-        assert_eq!(cookie_date(2_145_916_555), b"Thu, 31-Dec-37 23:55:55 GMT");
-        assert_eq!(cookie_date(2_145_916_800), b"Fri, 01-Jan-2038 00:00:00 GMT");
     }
 
     #[test]
