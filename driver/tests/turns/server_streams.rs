@@ -18,7 +18,7 @@ use super::servers::{NONE, REQUEST, UpstreamServers, accept, ok, talk};
 use super::site::{TestConnection, body, get};
 
 /// An HTTP/2 server on one connection.
-struct Server {
+pub(crate) struct Server {
     at: usize,
     engine: h2::Conn,
     secure: Option<Secure>,
@@ -29,7 +29,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(at: usize, secure: Option<Secure>) -> Self {
+    pub(crate) fn new(at: usize, secure: Option<Secure>) -> Self {
         let settings = h2::Settings {
             max_concurrent_streams: 32,
             ..h2::Settings::default()
@@ -45,7 +45,7 @@ impl Server {
     }
 
     /// Reads received bytes and answers.
-    fn act(&mut self, behind: &UpstreamServers) {
+    pub(crate) fn act(&mut self, behind: &UpstreamServers) {
         let (sent, fetched) = behind.with(self.at, |wire| {
             wire.fetch(usize::MAX);
             (wire.sent().to_vec(), wire.fetched())
@@ -109,7 +109,7 @@ impl Server {
 }
 
 /// A client, HTTP/2 servers, and the indices of further clients.
-fn streams(
+pub(crate) fn streams(
     clients: usize,
     tls: Option<Arc<ServerTls>>,
 ) -> (TestConnection, UpstreamServers, Vec<usize>) {
@@ -295,33 +295,8 @@ fn late_and_unwanted_streams_do_not_affect_others() {
     assert_eq!(resets.count(), 2);
 }
 
-/// HEADERS with `:status: 200` and without an end (RFC 9113 section 6.2).
-const HEAD_OF_STREAM_1: [u8; 10] = [0, 0, 1, 1, 4, 0, 0, 0, 1, 0x88];
-
-#[test]
-fn a_response_that_stops_while_the_request_is_sent_has_the_read_timeout() {
-    let (mut talk, behind, _) = streams(0, None);
-    talk.send(get("/uploaded/100"));
-    let mut server = Server::new(0, None);
-    server.act(&behind);
-    assert_eq!(talk.pass(10_000), "", "nothing has begun that could stop");
-    behind.push(0, HEAD_OF_STREAM_1);
-    assert_eq!(talk.turn(), "");
-    assert_eq!(talk.pass(2999), "");
-    assert!(body(&talk.pass(1)).starts_with("TimedOut, "));
-}
-
-#[test]
-fn bytes_of_a_request_count_once_the_socket_has_taken_them() {
-    let (mut talk, behind, _) = secured(true, true);
-    assert_eq!(behind.count(), 1);
-    assert!(body(&talk.pass(1000)).starts_with("TimedOut"));
-    talk.send(get("/uploaded/100"));
-    assert_eq!(body(&talk.pass(1000)), "TimedOut, 0 bytes sent");
-}
-
 /// A client with a request over TLS, and the server's end. HTTP/2 is offered by ALPN (`offers`) or configured.
-fn secured(offers: bool, speaks: bool) -> (TestConnection, UpstreamServers, Secure) {
+pub(crate) fn secured(offers: bool, speaks: bool) -> (TestConnection, UpstreamServers, Secure) {
     let pair = Pair::new();
     let tls = pair.client(offers);
     let (mut talk, behind) = talk();

@@ -8,7 +8,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::rc::Rc;
 
-use engines::http::{BodyLength, Chunk, Fields};
+use engines::http::Fields;
 use server_http::exchange::{Ctx, Exchange, Peer, State, Wait};
 use server_upstream::protocol::HTTP1;
 use server_upstream::request::{RequestSpec, UpstreamEvent, UpstreamRequest};
@@ -58,33 +58,7 @@ pub(crate) fn pass(
     None
 }
 
-/// Passes on a request with a body, sends this many bytes of it, and no end; returns its failure and the bytes sent.
-pub(crate) fn upload(x: &mut Exchange, cx: &mut Ctx<'_>, bytes: u64) -> Option<String> {
-    let upload = match x.extensions.take::<Upload>() {
-        Some(upload) => upload,
-        None => {
-            let waker = x.waker(cx);
-            let mut spec = spec();
-            spec.body = BodyLength::Unknown;
-            let request = cx.connector.call(route(2), spec, waker);
-            request.send(Chunk::Owned(vec![b'u'; bytes as usize]));
-            Upload(request)
-        }
-    };
-    while let Some(event) = upload.0.next() {
-        if let UpstreamEvent::Failed(error) = event {
-            let sent = upload.0.facts().sent_bytes;
-            return Some(format!("{:?}, {sent} bytes sent", error.failure));
-        }
-    }
-    x.extensions.push(upload);
-    x.progress.state = State::Waiting(Wait::woken());
-    None
-}
-
-struct Upload(UpstreamRequest);
-
-fn route(connections: u64) -> Route {
+pub(crate) fn route(connections: u64) -> Route {
     Route {
         addr: UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 81))),
         protocol: &HTTP1,
@@ -106,7 +80,7 @@ fn route(connections: u64) -> Route {
     }
 }
 
-fn spec() -> RequestSpec {
+pub(crate) fn spec() -> RequestSpec {
     let mut fields = Fields::default();
     fields.push(b":method", b"GET");
     fields.push(b":path", b"/");

@@ -26,7 +26,8 @@ use sim::{Disk, Faults, Random, Wire, World};
 use super::detached;
 use super::probe::{VARIABLES, observe};
 use super::proxy_handler::pass;
-use super::servers::{pass as passed, upload};
+use super::server_uploads::upload;
+use super::servers::pass as passed;
 use super::wakes::{ending, feeding};
 
 /// A connection of a client.
@@ -308,6 +309,7 @@ fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         let word = words.get(at).expect("the URI has a number");
         word.parse().expect("a number")
     };
+    let pause_ms = || words.get(2).map_or(0, |_| number(2));
     let text = match words[0] {
         "body" => {
             let plan = CollectOptions::of(x.route.core_loc());
@@ -362,7 +364,7 @@ fn respond(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Some(text) => text,
             None => return Content::Wait,
         },
-        "uploaded" => match upload(x, cx, number(1)) {
+        "uploaded" | "paused" => match upload(x, cx, number(1), pause_ms()) {
             Some(text) => text,
             None => return Content::Wait,
         },

@@ -121,6 +121,11 @@ impl Engine {
         self.streams().map_or(0, |client| client.pending_bytes(id))
     }
 
+    /// Bytes of the body of a request that were encoded so far, with the heads of frames.
+    pub(crate) fn encoded_bytes(&mut self, id: u32) -> u64 {
+        self.streams().map_or(0, |client| client.encoded_bytes(id))
+    }
+
     /// Returns the number of streams that can be opened now.
     pub(crate) fn room(&self) -> usize {
         match self {

@@ -124,6 +124,8 @@ pub(crate) struct Stream {
     pub(crate) sent_bytes: u64,
     /// The head of the response has come.
     pub(crate) has_head: bool,
+    /// Nothing is expected of the server, since the exchange has no room.
+    pub(crate) paused: bool,
     /// When something last came, or could first be waited for.
     pub(crate) read_ms: u64,
     /// When its body last moved on.
@@ -134,6 +136,8 @@ pub(crate) struct Stream {
     pub(crate) rest: Option<Chunk>,
     /// A part of its body waits for a window.
     pub(crate) is_held: bool,
+    /// Bytes of its body that the engine had encoded at the last look.
+    pub(crate) encoded_bytes: u64,
     /// A response had come on the connection before the stream was opened.
     pub(crate) was_answered: bool,
 }

@@ -46,6 +46,8 @@ pub(super) fn add<N: Net>(
     if let Some(head) = sh.dialer.spares.head() {
         io.engine.recycle(head);
     }
+    // Earlier bytes of the engine, such as its preface, are not part of the request.
+    io.engine.transmit(&mut io.out);
     let before = io.out.len();
     let is_secure = matches!(link.transport, Transport::Tls(_));
     let opened = io.engine.open_stream(&spec, is_secure, &mut streams.names);
@@ -75,8 +77,10 @@ pub(super) fn add<N: Net>(
                 end: 0,
                 sent_bytes: 0,
                 has_head: false,
+                paused: false,
                 rest: None,
                 is_held: false,
+                encoded_bytes: 0,
                 read_ms: now_ms,
                 wrote_ms: now_ms,
                 unconsumed: 0,
@@ -152,7 +156,11 @@ fn receive<N: Net>(
     while let Some(event) = io.engine.stream_event(now_ms) {
         streams.deliver(io, event, now_ms)?;
     }
+    let before = io.out.len();
     io.engine.transmit(&mut io.out);
+    if has_read && io.out.len() > before {
+        streams.record_released(io, before, now_ms);
+    }
     Ok(has_read)
 }
 
@@ -221,6 +229,29 @@ impl Streams {
         stream.fail(io, failure, refused, now_ms);
     }
 
+    /// Records bytes of bodies behind the first `before` of the output queue: windows that the server has opened let the
+    /// engine encode them. Control frames may be among them, so that all end with the queue.
+    fn record_released(&mut self, io: &mut Io, before: u64, now_ms: u64) {
+        let (mut begin, out_end) = (self.taken_bytes + before, self.taken_bytes + io.out.len());
+        for stream in self.open.iter_mut().filter(|stream| stream.is_held) {
+            let encoded_bytes = io.engine.encoded_bytes(stream.id);
+            let bytes = encoded_bytes.saturating_sub(stream.encoded_bytes);
+            if bytes == 0 {
+                continue;
+            }
+            begin += bytes;
+            stream.encoded_bytes = encoded_bytes;
+            stream.end = out_end;
+            stream.wrote_ms = now_ms;
+            stream.is_held = io.engine.pending_bytes(stream.id) > 0;
+            self.unsent.push_back(UnsentBytes {
+                stream: stream.id,
+                bytes,
+                end: begin,
+            });
+        }
+    }
+
     /// Records that a stream has queued the bytes behind the first `before` of the output queue.
     pub(super) fn record_queued(&mut self, at: usize, io: &Io, before: u64) {
         let bytes = io.out.len() - before;
@@ -286,15 +317,12 @@ fn serve<N: Net>(io: &mut Io, streams: &mut Streams, id: u32, sh: &mut Shared<N>
         io.engine.transmit(&mut io.out);
         return;
     }
-    if stream.call.window() > 0 {
+    stream.look_at_window(sh.clock.mono_ms);
+    if !stream.paused {
         // A mailbox that is not full has room for a window more; a full one wakes the stream once it has room.
         let taken = std::mem::take(&mut stream.unconsumed);
         if taken > 0 {
             io.engine.consumed(id, taken);
-        }
-        if !stream.call.has_body() {
-            // The exchange may have paused: the server's time begins anew.
-            stream.read_ms = sh.clock.mono_ms;
         }
     }
     feed(io, streams, at, sh);
@@ -400,6 +428,14 @@ pub(super) fn deadline<S>(link: &Link<S>, io: &Io, streams: &Streams) -> u64 {
 }
 
 impl Stream {
+    /// Notes whether the exchange has room. After a pause the server's time begins anew, since it could not send.
+    fn look_at_window(&mut self, now_ms: u64) {
+        let is_full = self.call.window() == 0;
+        if std::mem::replace(&mut self.paused, is_full) && !is_full {
+            self.read_ms = now_ms;
+        }
+    }
+
     /// When its own time is over.
     fn deadline(&self) -> u64 {
         let mut deadline_ms = match self.is_held {
@@ -425,6 +461,10 @@ pub(super) fn expire<S>(
     let send_ms = io.wrote_ms.saturating_add(io.timeouts.send_ms);
     if !link::is_flushed(link, io) && send_ms <= now_ms {
         return Err(Ending::Failed(Failure::TimedOut));
+    }
+    for stream in &mut streams.open {
+        // An exchange may have opened the window in this turn, and the wake of the stream comes later.
+        stream.look_at_window(now_ms);
     }
     let late = |stream: &&Stream| stream.deadline() <= now_ms;
     let late: Vec<u32> = streams

@@ -37,6 +37,7 @@ pub(super) fn feed<N: Net>(io: &mut Io, streams: &mut Streams, at: usize, sh: &m
     let id = stream.id;
     if io.out.len() > before {
         stream.wrote_ms = sh.clock.mono_ms;
+        stream.encoded_bytes = io.engine.encoded_bytes(id);
         streams.record_queued(at, io, before);
     }
     if let Some(failure) = failed {

@@ -36,8 +36,27 @@ impl<P: Protocol> Client<P> {
             .map_or(0, |stream| stream.pending.len())
     }
 
-    /// Sends as much of a stream as the windows allow.
+    /// Bytes of a body that were encoded so far, with its trailers and the heads of frames; 0 once both sides have ended.
+    #[must_use]
+    pub fn encoded_bytes(&mut self, id: u32) -> u64 {
+        self.streams
+            .get(id)
+            .map_or(0, |stream| stream.encoded_bytes)
+    }
+
+    /// Sends as much of a stream as the windows allow, and counts the bytes.
     fn flush(&mut self, id: u32) {
+        let before = self.out.len();
+        self.put_frames(id);
+        let bytes = (self.out.len() - before) as u64;
+        if bytes > 0
+            && let Some(stream) = self.streams.get(id)
+        {
+            stream.encoded_bytes += bytes;
+        }
+    }
+
+    fn put_frames(&mut self, id: u32) {
         if self.ending == Ending::Over {
             return;
         }

@@ -14,6 +14,8 @@ pub(crate) struct Stream {
     pub(super) sending: Sending,
     /// Bytes of the request's body that wait for a window.
     pub(super) pending: VecDeque<u8>,
+    /// Bytes of its body and trailers that were encoded, with the heads of frames.
+    pub(super) encoded_bytes: u64,
     pub(crate) receiving: Receiving,
     pub(super) incoming: Incoming,
     pub(super) body_bytes: u64,
