@@ -82,11 +82,9 @@ fn addresses_of_one_server_take_turns() {
         .addresses
         .push(UpstreamAddr::Inet(([127, 0, 0, 2], 8091).into()));
     let mut list = consistent(&[several, server(8082, 1)]);
-    let key = (0..).map(|n: u32| key(n.to_string().as_bytes()));
-    let key = key
-        .clone()
-        .find(|key| pick(&mut list, key) != 8082)
-        .expect("a key");
+    let mut keys = (0..).map(|n: u32| key(n.to_string().as_bytes()));
+    let key = keys.find(|key| pick(&mut list, key) != 8082);
+    let key = key.expect("a key");
     let ports: Vec<u16> = (0..4).map(|_| pick(&mut list, &key)).collect();
     assert!(
         ports == [8081, 8091, 8081, 8091] || ports == [8091, 8081, 8091, 8081],

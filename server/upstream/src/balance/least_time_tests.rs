@@ -42,8 +42,8 @@ impl Times {
     }
 
     fn look(&mut self, now_ms: u64) {
-        if self.count > 0 {
-            let mean = self.ages / self.count + (now_ms - self.changed);
+        if let Some(mean) = self.ages.checked_div(self.count) {
+            let mean = mean + (now_ms - self.changed);
             self.in_flight = average(self.in_flight, mean);
         }
     }
@@ -68,7 +68,7 @@ impl Times {
 }
 
 /// An attempt in progress: the peer, its place in the model, its start, and whether it counts as in progress.
-struct Held {
+struct Pending {
     id: PeerId,
     at: usize,
     started_ms: u64,
@@ -81,7 +81,7 @@ struct Bench {
     list: PeerList,
     model: Model,
     times: Vec<Times>,
-    held: Vec<Held>,
+    held: Vec<Pending>,
     now_ms: u64,
 }
 
@@ -109,7 +109,7 @@ impl Bench {
                 self.times[at].begin(now_ms);
             }
             tried.push(at);
-            self.held.push(Held {
+            self.held.push(Pending {
                 id,
                 at,
                 started_ms: now_ms,

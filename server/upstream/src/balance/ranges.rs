@@ -50,5 +50,5 @@ pub(super) fn probe(
     candidates.turn()
 }
 
-/// Unusable peers of a request after which a method gives up, as in nginx.
+/// Number of unusable peers that a request meets before its choices are made by round robin, as in nginx.
 pub(super) const TRIES_MAX: u32 = 20;

@@ -1,4 +1,4 @@
-//! What a pass reports to the method that chooses its servers: attempts in progress, and response times.
+//! Reports of a pass to the method that chooses its servers: attempts in progress, and response times.
 
 use std::sync::Arc;
 
