@@ -5,7 +5,7 @@
 //! Exchanges that outlive a client stay with its connection (`conn`), since their number is limited for each connection.
 
 use server_base::waker::WakeKey;
-use server_http::detached::{Discarded, discard};
+use server_http::detached::{self, Discarded};
 use server_http::exchange::{BODY_BUDGET_BYTES, DetachedEnd, DetachedRequest};
 
 use super::disposition::Disposition;
@@ -43,14 +43,13 @@ impl DetachedExchange {
             _ if request.until_ms <= sh.clock.mono_ms => DetachedEnd::TimedOut,
             _ => {
                 sh.budget.set(BODY_BUDGET_BYTES);
-                let x = &mut request.exchange;
-                x.client.wake = WakeKey {
+                request.exchange.client.wake = WakeKey {
                     owner: sh.owner,
                     stream: 0,
                 };
-                match discard(x, &mut sh.ctx()) {
+                match detached::turn(&mut request, &mut sh.ctx()) {
                     Discarded::Pending | Discarded::BudgetSpent => {
-                        let due_ms = x.due_ms().unwrap_or(u64::MAX);
+                        let due_ms = request.exchange.due_ms().unwrap_or(u64::MAX);
                         let deadline_ms = request.until_ms.min(due_ms);
                         self.request = Some(request);
                         return Disposition::Keep { deadline_ms };

@@ -233,8 +233,8 @@ impl<N: Net> Shared<N> {
 
     /// Ends a detached request. Its exchange is not used again, since it has the depth of a subrequest.
     pub(crate) fn end_detached(&mut self, mut request: DetachedRequest, end: DetachedEnd) {
-        self.requests += u64::from(request.is_logged);
-        detached::end(&mut request, &mut self.ctx(), end);
+        let is_logged = detached::end(&mut request, &mut self.ctx(), end);
+        self.requests += u64::from(is_logged);
     }
 
     /// Takes back an exchange that was no request.

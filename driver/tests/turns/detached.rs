@@ -3,7 +3,7 @@
 
 use std::cell::RefCell;
 
-use server_http::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange};
+use server_http::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Rest};
 use sim::Command;
 
 use super::site::{TestConnection, generation, get, log_entries, logged, statuses};
@@ -17,7 +17,7 @@ thread_local! {
     static SEEN: RefCell<Vec<Seen>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Starts the request `/detach/HOW/MS/URI`: `logged` or `quiet`, with a timeout of MS milliseconds (0: none).
+/// Starts the request `/detach/HOW/MS/URI`: `logged`, `quiet` or `head`, with a timeout of MS milliseconds (0: none).
 /// `/detach/self` starts itself.
 pub(crate) fn start(x: &Exchange, cx: &Ctx<'_>, words: &[&str]) {
     let (how, within_ms, uri) = match words {
@@ -33,8 +33,10 @@ pub(crate) fn start(x: &Exchange, cx: &Ctx<'_>, words: &[&str]) {
         let seen = (uri, x.status(), end);
         SEEN.with_borrow_mut(|all| all.push(seen));
     });
-    if how == "logged" {
-        request = request.logged();
+    match how {
+        "logged" => request = request.logged(),
+        "head" => request = request.head_only(),
+        _ => {}
     }
     if within_ms > 0 {
         request = request.within(within_ms);
@@ -145,6 +147,40 @@ fn a_body_arrives_piece_by_piece() {
     assert_eq!(seen(), [ended("/fed/d", 200, DetachedEnd::Complete)]);
     assert_eq!(logged(), [200]);
     assert_eq!(talk.world.counts(), (0, 0));
+}
+
+#[test]
+fn an_unused_response_is_read_up_to_a_number_of_bytes() {
+    const LIMIT: u64 = Rest::UNUSED.bytes;
+    for (bytes, has_ended) in [(LIMIT - 1, false), (LIMIT, false), (LIMIT + 1, true)] {
+        let mut talk = left_behind("/detach/head/0/fed/g");
+        let body = "x".repeat(bytes as usize);
+        feed("/fed/g", Some(&body));
+        talk.turn();
+        assert_eq!(seen().len(), usize::from(has_ended), "{bytes}");
+        feed("/fed/g", None);
+        talk.turn();
+        assert_eq!(seen().len(), usize::from(!has_ended), "{bytes}");
+        assert_eq!(talk.world.counts(), (0, 0));
+    }
+}
+
+#[test]
+fn an_unused_response_is_read_for_a_time_after_its_head() {
+    let mut talk = left_behind("/detach/head/0/woken/h");
+    talk.pass(10 * Rest::UNUSED.ms);
+    assert_eq!(seen(), [], "a head takes its time");
+    let mut talk = left_behind("/detach/head/0/fed/i");
+    talk.pass(Rest::UNUSED.ms - 1);
+    feed("/fed/i", Some("abc"));
+    talk.turn();
+    assert_eq!(seen(), [], "a piece does not extend the time");
+    talk.pass(1);
+    assert_eq!(seen(), [ended("/fed/i", 200, DetachedEnd::TimedOut)]);
+    assert_eq!(talk.world.counts(), (0, 0));
+    let mut used = left_behind("/detach/quiet/0/fed/j");
+    used.pass(10 * Rest::UNUSED.ms);
+    assert_eq!(seen(), [], "others are read to the end");
 }
 
 #[test]

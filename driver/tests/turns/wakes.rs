@@ -80,9 +80,9 @@ pub(crate) fn answer(uri: &str, text: &'static str) {
 }
 
 /// Adds a piece or the end to the body of a URI, and wakes its exchange.
-pub(crate) fn feed(uri: &str, text: Option<&'static str>) {
+pub(crate) fn feed(uri: &str, text: Option<&str>) {
     let piece = text.map_or(BodyRead::End, |text| {
-        BodyRead::Chunk(Chunk::Static(text.as_bytes()))
+        BodyRead::Chunk(Chunk::Owned(text.as_bytes().to_vec()))
     });
     STAGE.with_borrow_mut(|stage| {
         stage.pieces.entry(uri.into()).or_default().push_back(piece);

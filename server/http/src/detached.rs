@@ -1,10 +1,10 @@
-//! Running exchanges without a client: their responses are read to the end and dropped.
+//! Running exchanges without a client: their responses are read and dropped.
 //!
-//! The driver calls [`discard`] in each turn of such an exchange, and [`end`] after it: for a
-//! [`DetachedRequest`](crate::exchange::DetachedRequest), and for a request that outlives its client.
+//! The driver calls [`turn`] for a [`DetachedRequest`](crate::exchange::DetachedRequest), [`discard`] for a request that
+//! outlives its client, and [`end`] after them.
 
 use crate::decision::CLIENT_CLOSED;
-use crate::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Pulled, State};
+use crate::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Logging, Pulled, State};
 use crate::phases;
 
 /// State of an exchange without a client after a turn.
@@ -18,8 +18,25 @@ pub enum Discarded {
     Ended(DetachedEnd),
 }
 
+/// Begins a detached request or continues it. Its response is dropped up to the limits of the request.
+pub fn turn(request: &mut DetachedRequest, cx: &mut Ctx<'_>) -> Discarded {
+    let done = discard_up_to(&mut request.exchange, cx, &mut request.rest.bytes);
+    let has_head = request.exchange.progress.state == State::Responding;
+    if has_head && request.rest.ms != u64::MAX {
+        let until_ms = cx.clock.mono_ms.saturating_add(request.rest.ms);
+        request.until_ms = request.until_ms.min(until_ms);
+        request.rest.ms = u64::MAX;
+    }
+    done
+}
+
 /// Begins an exchange without a client or continues it, and drops its response so far.
 pub fn discard(x: &mut Exchange, cx: &mut Ctx<'_>) -> Discarded {
+    discard_up_to(x, cx, &mut { u64::MAX })
+}
+
+/// Reads no more than `bytes` of the response, from which it subtracts the bytes it has read.
+fn discard_up_to(x: &mut Exchange, cx: &mut Ctx<'_>, bytes: &mut u64) -> Discarded {
     match x.progress.state {
         State::Running => phases::run(x, cx),
         State::Waiting(_) if x.is_due(cx.clock.mono_ms) => phases::resume(x, cx),
@@ -34,7 +51,10 @@ pub fn discard(x: &mut Exchange, cx: &mut Ctx<'_>) -> Discarded {
     }
     while x.progress.state == State::Responding {
         match x.pull(cx) {
-            Pulled::Chunk(_) => {}
+            Pulled::Chunk(chunk) => match bytes.checked_sub(chunk.len()) {
+                Some(left) => *bytes = left,
+                None => return Discarded::Ended(DetachedEnd::Complete),
+            },
             Pulled::Pending => return Discarded::Pending,
             Pulled::BudgetSpent => {
                 x.waker(cx).wake();
@@ -52,8 +72,9 @@ pub fn discard(x: &mut Exchange, cx: &mut Ctx<'_>) -> Discarded {
     Discarded::Ended(DetachedEnd::Broken)
 }
 
-/// Ends a detached request: its observer sees the exchange, then it is logged if its creator wants that.
-pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
+/// Ends a detached request: its observer sees the exchange, then it is logged if its creator wants that. Returns whether it
+/// was logged.
+pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) -> bool {
     let x = &mut request.exchange;
     match end {
         DetachedEnd::Complete => x.response.completed = true,
@@ -66,10 +87,17 @@ pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) {
         upstream.close(cx.clock.mono_ms);
     }
     request.observe(end);
-    match request.is_logged {
-        true => phases::log(&mut request.exchange, cx),
-        false => phases::release(&mut request.exchange, cx),
+    let x = &mut request.exchange;
+    let is_logged = match request.logging {
+        Logging::None => false,
+        Logging::AsSubrequest => *x.route.core_loc().log_subrequest,
+        Logging::Always => true,
+    };
+    match is_logged {
+        true => phases::log(x, cx),
+        false => phases::release(x, cx),
     }
+    is_logged
 }
 
 /// Sets the status of an exchange that ends without a response. One that was aborted has its own.

@@ -103,7 +103,9 @@ fn a_wait_ends_by_a_wake_and_a_log_is_written_for_those_that_want_one() {
         let request = DetachedRequest::child_of(&x, &world.cx(), b"/b", b"");
         let request = request.expect("it is the first");
         let mut request = request.observed_by(move |x, end| told.set(Some((x.status(), end))));
-        request.is_logged = is_logged;
+        if is_logged {
+            request = request.logged();
+        }
         let handlers = watch(
             &mut request.exchange,
             &[("content", |x, _| {

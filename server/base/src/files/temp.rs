@@ -2,6 +2,7 @@
 //!
 //! Source: nginx documentation, `client_body_temp_path`.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io;
@@ -48,8 +49,15 @@ pub struct TempFile {
     pub file: FileHandle,
     /// Bytes written.
     pub len: u64,
-    /// Remove it at the end of its use.
-    remove: bool,
+    /// Removes its name at the end of its use, if it has one to remove.
+    name: Option<Rc<RemovedName>>,
+}
+
+/// The name of a file, removed when the last owner is dropped.
+#[derive(Debug)]
+struct RemovedName {
+    path: Vec<u8>,
+    is_renamed: Cell<bool>,
 }
 
 impl TempFile {
@@ -60,7 +68,18 @@ impl TempFile {
             path,
             file: Rc::new(OwnedFd::from(file)),
             len: 0,
-            remove: false,
+            name: None,
+        }
+    }
+
+    /// A second owner of a file that is written whole. Its name is removed with the last owner.
+    #[must_use]
+    pub fn share(&self) -> Self {
+        Self {
+            path: self.path.clone(),
+            file: Rc::clone(&self.file),
+            len: self.len,
+            name: self.name.clone(),
         }
     }
 
@@ -85,13 +104,15 @@ impl TempFile {
 
     /// The file was renamed and is not removed.
     pub fn renamed(&mut self) {
-        self.remove = false;
+        if let Some(name) = &self.name {
+            name.is_renamed.set(true);
+        }
     }
 }
 
-impl Drop for TempFile {
+impl Drop for RemovedName {
     fn drop(&mut self) {
-        if self.remove {
+        if !self.is_renamed.get() {
             let _ = fs::remove_file(Path::new(OsStr::from_bytes(&self.path)));
         }
     }
@@ -158,8 +179,14 @@ fn temp_file(path: Vec<u8>, file: File, keep: Keep) -> Result<TempFile, TempErro
     {
         return Err(temp_error(&e, "unlink()", path));
     }
+    let name = (keep == Keep::WhileUsed).then(|| {
+        Rc::new(RemovedName {
+            path: path.clone(),
+            is_renamed: Cell::new(false),
+        })
+    });
     let mut temp = TempFile::unnamed(path, file);
-    temp.remove = keep == Keep::WhileUsed;
+    temp.name = name;
     Ok(temp)
 }
 
@@ -234,6 +261,29 @@ mod tests {
         let mut text = [0; 7];
         assert_eq!(read.read_at(&mut text, 0).expect("it can be read"), 6);
         assert_eq!(&text, b"onetwo\0");
+    }
+
+    #[test]
+    fn a_name_is_removed_with_its_last_owner_unless_the_file_was_renamed() {
+        let dir = TempDir {
+            path: std::env::temp_dir().into_os_string().into_vec(),
+            levels: [0; 3],
+        };
+        for is_renamed in [false, true] {
+            let mut temp = create(&dir, 0o600, Keep::WhileUsed).expect("it can be made");
+            temp.append(b"text").expect("there is room");
+            let (place, shared) = (temp.path.clone(), temp.share());
+            let place = Path::new(OsStr::from_bytes(&place));
+            assert_eq!((shared.len, &shared.path), (4, &temp.path));
+            if is_renamed {
+                temp.renamed();
+            }
+            drop(temp);
+            assert!(place.exists(), "it has another owner");
+            drop(shared);
+            assert_eq!(place.exists(), is_renamed);
+            let _ = fs::remove_file(place);
+        }
     }
 
     #[test]

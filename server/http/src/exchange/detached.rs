@@ -4,7 +4,8 @@
 //! the variables, so it may outlive the request that started it. Its response is read to the end and dropped. An observer
 //! sees the ended exchange. [`DetachedRequest::start`] queues it for the loop of the thread ([`crate::detached`]).
 //!
-//! As subrequests in nginx, it skips the access phase, and filters that change a body for a client. Absent: request bodies.
+//! As subrequests in nginx, it skips the access phase, and filters that change a body for a client. It has a request body
+//! if [`DetachedRequest::with_body_of`] shares that of its parent, which must have been collected.
 //!
 //! Source: nginx development guide, "Subrequests"; nginx documentation, `ngx_http_mirror_module`.
 
@@ -28,18 +29,53 @@ pub struct DetachedRequest {
     pub exchange: Box<Exchange>,
     /// Time of its end at the latest, monotonic milliseconds; `u64::MAX`: its own timeouts are enough.
     pub until_ms: u64,
-    /// The access log of its location gets a line.
-    pub is_logged: bool,
+    /// The lines it gets in the access log of its location.
+    pub(crate) logging: Logging,
+    /// Limits of its response behind the head.
+    pub rest: Rest,
     observer: Option<Observer>,
 }
 
 /// Sees an ended detached exchange, before it is logged.
 type Observer = Box<dyn FnOnce(&mut Exchange, DetachedEnd)>;
 
+/// The line of a detached exchange in the access log of its location.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Logging {
+    /// None.
+    None,
+    /// One if `log_subrequest` is on.
+    AsSubrequest,
+    /// One.
+    Always,
+}
+
+/// Limits of a response behind its head. At a limit the exchange ends as if the response were complete.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rest {
+    /// Bytes that are still read.
+    pub bytes: u64,
+    /// Time after the head, milliseconds.
+    pub ms: u64,
+}
+
+impl Rest {
+    /// The response is read to its end.
+    pub const ALL: Self = Self {
+        bytes: u64::MAX,
+        ms: u64::MAX,
+    };
+    /// Nothing of the body is used: a small one is read, since its connection can then be kept.
+    pub const UNUSED: Self = Self {
+        bytes: UNUSED_BYTES,
+        ms: UNUSED_MS,
+    };
+}
+
 /// The way in which a detached exchange has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DetachedEnd {
-    /// Its response was read to the end.
+    /// Its response was read to the end, or to a limit of [`Rest`].
     Complete,
     /// Its response broke off, or there was none.
     Broken,
@@ -71,7 +107,8 @@ impl DetachedRequest {
         Self {
             exchange: x,
             until_ms: u64::MAX,
-            is_logged: false,
+            logging: Logging::None,
+            rest: Rest::ALL,
             observer: None,
         }
     }
@@ -123,10 +160,36 @@ impl DetachedRequest {
         self
     }
 
+    /// With the request body of `x`, if that was collected whole. Nothing is copied but, at the first call, a body in
+    /// memory.
+    #[must_use]
+    pub fn with_body_of(mut self, x: &mut Exchange) -> Self {
+        let shared = x.input.body.as_mut().and_then(|body| body.share());
+        if let Some(body) = shared {
+            self.exchange.head.body = x.head.body;
+            self.exchange.input.body = Some(Box::new(body));
+        }
+        self
+    }
+
     /// With a line in the access log of its location.
     #[must_use]
     pub fn logged(mut self) -> Self {
-        self.is_logged = true;
+        self.logging = Logging::Always;
+        self
+    }
+
+    /// With a line in the access log of its location if `log_subrequest` is on.
+    #[must_use]
+    pub fn logged_as_subrequest(mut self) -> Self {
+        self.logging = Logging::AsSubrequest;
+        self
+    }
+
+    /// Ended after the head of its response, except for the rest that [`Rest::UNUSED`] allows.
+    #[must_use]
+    pub fn head_only(mut self) -> Self {
+        self.rest = Rest::UNUSED;
         self
     }
 
@@ -152,6 +215,11 @@ impl DetachedRequest {
         }
     }
 }
+
+/// Bytes of an unused response that are read behind its head.
+const UNUSED_BYTES: u64 = 64 << 10;
+/// Time for reading the rest of an unused response, milliseconds.
+const UNUSED_MS: u64 = 1000;
 
 /// Queues of a thread, emptied by its loop.
 #[derive(Default)]

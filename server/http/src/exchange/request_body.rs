@@ -4,6 +4,7 @@ mod pace;
 mod pieces;
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use server_base::errlog::Level;
 use server_base::files::TempFile;
@@ -67,6 +68,8 @@ pub(crate) struct Reader {
     pub(crate) plan: CollectOptions,
     /// The part that is not in a file.
     pub(crate) memory: Vec<u8>,
+    /// The whole body in place of `memory`, if several requests have it.
+    pub(crate) shared: Option<Rc<[u8]>>,
     /// Maximum number of bytes in memory.
     pub(crate) memory_limit: u64,
     pub(crate) file: Option<TempFile>,
@@ -92,11 +95,43 @@ impl Reader {
     /// The whole body, if it is in memory.
     pub(crate) fn whole_in_memory(&self) -> Option<&[u8]> {
         let whole = self.end == Some(Ok(())) && self.file.is_none();
-        whole.then_some(&*self.memory)
+        whole.then(|| self.shared.as_deref().unwrap_or(&self.memory))
+    }
+
+    /// A second owner of a body that was collected; `None` if it is not whole. The first call copies a body in memory.
+    fn share(&mut self) -> Option<Self> {
+        if self.end != Some(Ok(())) {
+            return None;
+        }
+        if self.file.is_none() && self.shared.is_none() {
+            self.shared = Some(std::mem::take(&mut self.memory).into());
+        }
+        Some(Self {
+            plan: self.plan,
+            memory: Vec::new(),
+            shared: self.shared.clone(),
+            memory_limit: self.memory_limit,
+            file: self.file.as_ref().map(TempFile::share),
+            most: self.most,
+            pace: self.pace.clone(),
+            end: self.end,
+            told: true,
+        })
     }
 }
 
 impl RequestBody {
+    /// A second owner of a body that was collected, for another request; `None` if it is not whole.
+    pub(crate) fn share(&mut self) -> Option<Self> {
+        let reader = self.reader.as_mut()?.share()?;
+        Some(Self {
+            received: self.received,
+            ended: true,
+            reader: Some(reader),
+            ..Self::default()
+        })
+    }
+
     /// Holds a piece until the handler takes it.
     pub(crate) fn hold(&mut self, bytes: Vec<u8>) {
         self.held_bytes += bytes.len() as u64;

@@ -69,6 +69,7 @@ fn begin(x: &mut Exchange, cx: &mut Ctx<'_>, plan: &CollectOptions) {
     let mut reader = Reader {
         plan: *plan,
         memory: Vec::new(),
+        shared: None,
         // A body that is a little longer than the buffer is worth no file; as in nginx not if streams come in
         // frames.
         memory_limit: match x.head.body {

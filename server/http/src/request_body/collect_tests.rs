@@ -1,13 +1,15 @@
 //! A body read whole: in memory or in a file, and its limits of size and time.
 
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 
+use engines::http::BodyLength;
 use server_base::errlog::Level;
 use server_base::files::{FileError, Keep};
 
 use super::super::stream;
 use super::{CollectOptions, Collected, InFile, collect};
-use crate::exchange::{Exchange, State, Wait};
+use crate::exchange::{DetachedRequest, Exchange, State, Wait};
 use crate::testing::{START_MS, World, refused};
 
 /// A request with a handler that collects the body each time it is run.
@@ -373,5 +375,71 @@ fn what_was_passed_on_and_is_not_kept_cannot_be_collected() {
     assert!(
         said.contains("already passed on and is not stored"),
         "{said}"
+    );
+}
+
+/// A detached request of the exchange, with its body.
+fn copy(reading: &mut Reading) -> Exchange {
+    let Reading { world, x, .. } = reading;
+    let request = DetachedRequest::child_of(x, &world.cx(), b"/copy", b"");
+    let request = request.unwrap_or_else(|_| panic!("it is the first"));
+    *request.with_body_of(x).exchange
+}
+
+#[test]
+fn a_body_in_memory_is_shared_and_stays_whole() {
+    let mut reading = Reading::begun("", CHUNKED);
+    reading.piece(b"abc");
+    assert_eq!(reading.end(), Collected::Done);
+    let copies = [copy(&mut reading), copy(&mut reading)];
+    assert_eq!(reading.ask(), Collected::Done);
+    let own = reading.x.shared_body().expect("it was shared");
+    for copy in &copies {
+        assert!(Rc::ptr_eq(own, copy.shared_body().expect("it has it")));
+        assert_eq!(
+            (copy.body_bytes(), copy.body_size()),
+            (Some(&b"abc"[..]), Some(3))
+        );
+        assert_eq!(copy.head.body, BodyLength::Unknown);
+    }
+    assert_eq!(reading.x.body_bytes(), Some(&b"abc"[..]));
+    let mut copy = copies.into_iter().next().expect("there are two");
+    drop(std::mem::replace(&mut reading.x.input.body, None));
+    assert_eq!(copy.body_bytes(), Some(&b"abc"[..]));
+    let plan = reading.plan;
+    let again = collect(&mut copy, &mut reading.world.cx(), &plan);
+    assert_eq!(again, Collected::Done, "it is not read once more");
+}
+
+#[test]
+fn a_body_in_a_file_is_shared() {
+    let mut reading = Reading::begun("client_body_buffer_size 2;", CHUNKED);
+    reading.piece(b"abc");
+    assert_eq!(reading.end(), Collected::Done);
+    let copy = copy(&mut reading);
+    let (own, theirs) = (reading.x.body_file(), copy.body_file());
+    let (own, theirs) = (
+        own.expect("it is in a file"),
+        theirs.expect("it is in a file"),
+    );
+    assert!(Rc::ptr_eq(&own.file, &theirs.file));
+    assert_eq!((theirs.len, copy.body_bytes()), (3, None));
+}
+
+#[test]
+fn a_body_that_is_not_whole_is_not_shared() {
+    let mut reading = Reading::begun("client_max_body_size 3;", CHUNKED);
+    reading.piece(b"abc");
+    for _ in 0..2 {
+        let copy = copy(&mut reading);
+        assert!(copy.input.body.is_none());
+        assert_eq!(copy.head.body, BodyLength::None);
+        reading.piece(b"d");
+        assert_eq!(reading.ask(), Collected::Status(413));
+    }
+    let mut nothing = Reading::new("", CHUNKED);
+    assert!(
+        copy(&mut nothing).input.body.is_none(),
+        "nobody collects it"
     );
 }

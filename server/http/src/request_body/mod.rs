@@ -19,6 +19,8 @@ mod collect;
 pub mod stream;
 pub(crate) mod unread;
 
+use std::rc::Rc;
+
 use engines::http::{BodyLength, Version};
 use server_base::files::TempFile;
 
@@ -151,6 +153,11 @@ impl Exchange {
             return stream.copy().filter(|_| all_taken);
         }
         request_body.reader.as_ref()?.whole_in_memory()
+    }
+
+    /// The whole body in memory that other requests have too, if it was shared.
+    pub(crate) fn shared_body(&self) -> Option<&Rc<[u8]>> {
+        self.input.body.as_ref()?.reader.as_ref()?.shared.as_ref()
     }
 
     /// The file with the body, if it was collected in one.

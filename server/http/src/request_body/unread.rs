@@ -30,7 +30,7 @@ impl Exchange {
     }
 
     /// Returns whether the body was answered with 413. The rest of it is dropped, and no location of an error page gets it.
-    pub(crate) fn is_body_refused(&self) -> bool {
+    pub fn is_body_refused(&self) -> bool {
         let body = self.input.body.as_ref();
         self.input.too_large
             && body.is_none_or(|body| {

@@ -233,6 +233,9 @@ fn streams(run: &Run, x: &Exchange, http: &Http) -> bool {
 
 /// The body that has been collected, if any was.
 fn collected_body(x: &Exchange) -> Body {
+    if let Some(bytes) = x.shared_body() {
+        return Body::bytes(Rc::clone(bytes));
+    }
     if let Some(bytes) = x.body_bytes() {
         return Body::bytes(bytes.into());
     }

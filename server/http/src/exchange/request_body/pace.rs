@@ -9,7 +9,7 @@
 use crate::conf_core::BodyRate;
 
 /// The times of one body.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Pace {
     gap_ms: u64,
     /// When the last of it came.
