@@ -15,6 +15,7 @@ mod delays;
 mod level;
 mod listens;
 mod manual;
+mod pass_address;
 mod regex;
 mod report;
 mod rules;

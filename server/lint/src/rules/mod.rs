@@ -13,6 +13,7 @@ mod headers;
 mod host;
 mod hsts;
 mod ifs;
+mod ip_hash;
 mod location;
 mod logs;
 mod lost;
@@ -20,6 +21,7 @@ mod origin;
 mod proxied;
 pub(crate) mod redirect;
 mod resolver;
+mod server_tls;
 mod servers;
 mod splitting;
 mod status;
@@ -118,6 +120,7 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB604", "fewer descriptors than connections", descriptors::check),
     warn("FB605", "arms of an experiment with different settings", experiments::differ),
     warn("FB606", "the host of an arm hides the timing of its files", experiments::hidden_times),
+    warn("FB607", "`ip_hash` behind the PROXY protocol", ip_hash::check),
 
     warn("FB701", "a log file named `off`", logs::named_off),
     warn("FB702", "the client chooses the log file", logs::named_by_client),
@@ -125,6 +128,8 @@ pub(crate) const RULES: &[Rule] = &[
 
     warn("FB801", "obsolete TLS versions", tls::protocols),
     warn("FB802", "weak ciphers", tls::ciphers),
+    warn("FB803", "TLS to a public server without its name", server_tls::no_server_name),
+    warn("FB804", "TLS to a public server without verification", server_tls::no_verification),
 
     error("FB901", "PHP gets a script that may not exist", gateways::unchecked_script),
     error("FB902", "parameters of the outer level are not inherited", gateways::lost_parameters),
