@@ -38,6 +38,7 @@ mod log;
 mod map;
 mod memcached;
 mod metrics;
+mod mirror;
 mod mp4;
 mod networks;
 mod not_modified;
@@ -100,6 +101,7 @@ pub const MODULES: &[&Module] = &[
     &limit_req::MODULE,
     &limit_conn::MODULE,
     &try_files::MODULE,
+    &mirror::MODULE,
     &random_index::MODULE,
     &index::MODULE,
     &autoindex::MODULE,

@@ -373,7 +373,6 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
             "proxy_ssl_verify",
             "server { location / { proxy_ssl_verify on; } }",
         ),
-        ("mirror", "server { mirror /m; }"),
         ("slice", "server { slice 1m; }"),
         (
             "grpc_pass",

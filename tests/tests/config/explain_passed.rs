@@ -68,3 +68,33 @@ fn the_parameters_of_an_application_are_told() {
     let first = &scgi["passed"]["parameters"][0];
     assert_eq!(first, "CONTENT_LENGTH=0", "{scgi:#}");
 }
+
+#[test]
+fn mirrors_of_a_request_are_steps_with_their_lines() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let http = "mirror /outer;\nserver {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
+                location / {\nmirror /first;\nmirror /second;\nproxy_pass http://127.0.0.1:9;\n}\n\
+                location /off { mirror off; proxy_pass http://127.0.0.1:9; }\n}";
+    let server = Server::http(http).written();
+    let mirrors = |path: &str| -> Vec<String> {
+        let report = explain_report(&server, &[&format!("http://localhost:%%PORT%%{path}")]);
+        let steps = report["steps"].as_array().expect("a list").iter();
+        let mirrors = steps.filter(|step| step["step"] == "mirror");
+        mirrors
+            .map(|step| format!("{}, line {}", step["text"], step["at"]["line"]))
+            .collect()
+    };
+    let both = mirrors("/x");
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert!(
+        both[0].starts_with("\"/first: gets a copy\", line "),
+        "{both:?}"
+    );
+    assert!(
+        both[1].starts_with("\"/second: gets a copy\", line "),
+        "{both:?}"
+    );
+    assert!(mirrors("/off").is_empty());
+}

@@ -8,6 +8,7 @@ mod client_abort;
 mod disk_full;
 mod early_response;
 mod faults;
+mod mirrors;
 mod proxy_bind;
 mod proxy_pass;
 mod proxy_to_itself;

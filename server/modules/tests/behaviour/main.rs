@@ -25,6 +25,7 @@ mod links;
 mod listing;
 mod mapping;
 mod memcached;
+mod mirrors;
 mod mp4;
 mod packaged;
 mod precompressed;

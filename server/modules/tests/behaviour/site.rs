@@ -17,6 +17,7 @@ use server_base::offload::Offload;
 use server_base::opened::OpenedLogs;
 use server_base::waker::WakeKey;
 use server_http::certificates::handshake;
+use server_http::detached::{self, Discarded};
 use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, Queues, State, Tls};
 use server_http::http::LocalHttp;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
@@ -367,8 +368,26 @@ impl Site {
                     clock.set(wait.until_ms, NOW_S * 1000);
                     (self.meanwhile)();
                 }
-                _ => return (x, clock.mono_ms - START_MS),
+                _ => {
+                    let waited_ms = clock.mono_ms - START_MS;
+                    self.run_detached(&queues, &clock);
+                    return (x, waited_ms);
+                }
             }
+        }
+    }
+
+    /// Runs the detached requests that a request has started, to their ends.
+    fn run_detached(&mut self, queues: &Queues, clock: &Clock) {
+        let (mut logs, env, budget) = (Logs::default(), self.env.clone(), Cell::new(u64::MAX));
+        for mut request in queues.take_detached() {
+            let (files, servers) = (&mut self.disk, &mut self.servers);
+            let mut cx = context(files, servers, clock, &mut logs, &env, &budget, queues);
+            let done = detached::turn(&mut request, &mut cx);
+            let Discarded::Ended(end) = done else {
+                panic!("{:?} waits", request.exchange.shown_uri().to_string());
+            };
+            detached::end(&mut request, &mut cx, end);
         }
     }
 
