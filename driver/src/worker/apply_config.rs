@@ -10,12 +10,13 @@ use server_http::MainConf;
 use server_http::conf_core::FilesMain;
 use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
+use server_http::stats;
 use sys::process;
 
 use super::background_fetch::BackgroundFetches;
 use super::config_thread::{Built, ConfigThread};
 use super::limit::MemoryWatch;
-use super::periodic_task::TaskTimer;
+use super::periodic_task::{TaskTimer, unix_ms};
 use super::samples::SampleChannel;
 use super::thread_commands::{Command, Setup};
 use super::{FETCHES, Worker, reserve};
@@ -77,6 +78,7 @@ impl Worker {
         self.tasks = tasks;
         self.fetches = BackgroundFetches::new(&http, number, FETCHES);
         self.fetches.run_due(&self.poller, &self.log);
+        stats::set_loaded(unix_ms());
         Ok(())
     }
 

@@ -47,9 +47,14 @@ impl TaskTimer {
 
 /// The time of the wall clock, Unix seconds.
 pub(super) fn unix_s() -> i64 {
+    (unix_ms() / 1000) as i64
+}
+
+/// The time of the wall clock, milliseconds since 1970.
+pub(super) fn unix_ms() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
-        .map_or(0, |d| d.as_secs() as i64)
+        .map_or(0, |d| d.as_millis() as u64)
 }
 
 /// The time `ms` after `now`, or the latest time of the clock.

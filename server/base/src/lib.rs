@@ -9,6 +9,7 @@ pub mod address;
 pub mod affinity;
 pub mod background_fetch;
 pub mod clock;
+pub mod code_counts;
 pub mod config;
 pub mod context;
 pub mod errlog;

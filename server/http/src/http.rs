@@ -30,6 +30,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::resource_timing::ResourceTiming;
 use crate::settings_set::{Conf, SettingsSet};
+use crate::status_zones::StatusZone;
 use crate::vars::VarTable;
 use crate::wants::Wants;
 
@@ -73,6 +74,8 @@ pub struct Http {
     pub experiments: Vec<Experiment>,
     /// Their arms.
     pub arms: Arms,
+    /// `status_zone` of each server, by its index; empty if no server has one.
+    pub status_zones: Vec<Option<Arc<StatusZone>>>,
 }
 
 impl Http {
@@ -117,6 +120,12 @@ impl Http {
             .servers
             .get(self.ports.get(port)?.addr(None).default_server)?;
         Some(self.locations.get(server.location)?.core.log())
+    }
+
+    /// Returns the zone that counts requests and handshakes of a server.
+    #[inline]
+    pub fn status_zone(&self, server: usize) -> Option<&Arc<StatusZone>> {
+        self.status_zones.get(server)?.as_ref()
     }
 
     /// The settings of one module that exist once.

@@ -38,6 +38,7 @@ mod route;
 pub mod settings_set;
 pub mod stats;
 mod status_page;
+pub mod status_zones;
 pub mod string_pool;
 #[cfg(test)]
 #[path = "testing_tests.rs"]

@@ -399,7 +399,7 @@ pub fn local_port(x: &Exchange, http: &Http) -> u16 {
 }
 
 /// Appends the local address of the exchange's connection, without port; for a UNIX-domain socket `unix:` and its path.
-pub(crate) fn push_local_address(x: &Exchange, out: &mut Vec<u8>) {
+pub fn push_local_address(x: &Exchange, out: &mut Vec<u8>) {
     let listen = &x.route.http.ports[x.route.port].listen;
     match (x.client.local, &listen.addr) {
         (Some(addr), _) => Peer::Inet(addr).push(out),

@@ -136,6 +136,18 @@ pub fn totals() -> Totals {
     totals
 }
 
+/// Records the time at which the present configuration was taken, milliseconds since 1970.
+pub fn set_loaded(unix_ms: u64) {
+    LOADED_MS.store(unix_ms, Ordering::Relaxed);
+}
+
+/// Returns the time at which the present configuration was taken, milliseconds since 1970; 0 before the first.
+pub fn loaded_ms() -> u64 {
+    LOADED_MS.load(Ordering::Relaxed)
+}
+
+static LOADED_MS: AtomicU64 = AtomicU64::new(0);
+
 /// The open connections of each of [`Protocol::ALL`].
 pub fn open() -> [Open; Protocol::ALL.len()] {
     let mut at = [0; PLACES];

@@ -6,6 +6,7 @@
 
 mod access;
 mod addition;
+mod api;
 mod auth_basic;
 mod auth_request;
 mod autoindex;
@@ -58,6 +59,7 @@ mod split_clients;
 mod ssi;
 mod ssl;
 mod static_files;
+mod status_zone;
 mod stub_status;
 mod sub_filter;
 mod try_files;
@@ -118,6 +120,8 @@ pub const MODULES: &[&Module] = &[
     &mp4::MODULE,
     &stub_status::MODULE,
     &metrics::MODULE,
+    &api::MODULE,
+    &status_zone::MODULE,
     &lab_dashboard::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,

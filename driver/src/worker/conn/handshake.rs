@@ -9,6 +9,7 @@ use std::sync::Arc;
 use engines::http::Protocol;
 use server_base::errlog::Level;
 use server_http::meters::{self, Event};
+use server_http::status_zones::HandshakeResult;
 use server_http::{certificates, exchange};
 use sys::prefetch::prefetch;
 use tls::{Fault, Identity};
@@ -97,6 +98,7 @@ fn start<N: Net>(
             return Err(tls.stream.session.abandon());
         }
     };
+    tls.zone = http.status_zone(chosen.named).cloned();
     let settings = http.tls[chosen.certificate].config.as_ref();
     let Some(settings) = settings.filter(|settings| !settings.rejects()) else {
         return Err(tls.stream.session.reject());
@@ -162,10 +164,12 @@ fn record_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) 
         && let Some(info) = tls.stream.session.info()
         && let Some(config) = &tls.config
     {
-        meters::event(match info.resumed {
-            true => Event::HandshakeResumed,
-            false => Event::HandshakeFull,
-        });
+        let (event, result) = match info.resumed {
+            true => (Event::HandshakeResumed, HandshakeResult::Resumed),
+            false => (Event::HandshakeFull, HandshakeResult::Full),
+        };
+        meters::event(event);
+        tls.count_in_zone(result);
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
         facts.handshake_us = probe::handshake(c, sh, tls);
         tls.facts = Some(Rc::new(facts));

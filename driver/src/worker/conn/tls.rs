@@ -9,6 +9,7 @@ use std::sync::Arc;
 use engines::http::OutputQueue;
 use server_http::exchange;
 use server_http::meters::{self, Event};
+use server_http::status_zones::{HandshakeResult, StatusZone};
 use sys::socket::Sent;
 use tls::Fault;
 
@@ -25,6 +26,8 @@ pub(crate) struct Tls {
     pub(super) facts: Option<Rc<exchange::Tls>>,
     /// When the ClientHello was read, monotonic microseconds, if events are wanted.
     pub(super) client_hello_us: u64,
+    /// The zone that counts handshakes of the server, once the server is chosen.
+    pub(super) zone: Option<Arc<StatusZone>>,
     /// The handshake's failure has been counted.
     refused: bool,
 }
@@ -37,6 +40,7 @@ impl Tls {
             config: None,
             facts: None,
             client_hello_us: 0,
+            zone: None,
             refused: false,
         }
     }
@@ -67,6 +71,7 @@ impl Tls {
             return;
         }
         self.refused = true;
+        self.count_in_zone(HandshakeResult::Failed);
         meters::event(match fault {
             Fault::PlainHttp => Event::FailedPlainHttp,
             Fault::NotTls => Event::FailedNotTls,
@@ -81,6 +86,14 @@ impl Tls {
     pub(super) fn count_end(&self) {
         if self.config.is_some() && self.facts.is_none() && !self.refused {
             meters::event(Event::FailedAbandoned);
+            self.count_in_zone(HandshakeResult::Failed);
+        }
+    }
+
+    /// Counts a handshake in the zone of its server.
+    pub(super) fn count_in_zone(&self, result: HandshakeResult) {
+        if let Some(zone) = &self.zone {
+            zone.handshake(result);
         }
     }
 }

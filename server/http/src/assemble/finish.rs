@@ -24,6 +24,7 @@ use crate::location::{LocationKind, LocationSet};
 use crate::probe;
 use crate::resource_timing::ResourceTiming;
 use crate::settings_set::SettingsSet;
+use crate::status_zones::StatusZone;
 use crate::value::Value;
 use crate::wants::Wants;
 
@@ -95,6 +96,7 @@ impl ConfigBuilder {
             background_fetches: std::mem::take(&mut self.background_fetches),
             arms: arms(&self.experiments),
             experiments: std::mem::take(&mut self.experiments),
+            status_zones: by_server(std::mem::take(&mut self.status_zones)),
         };
         self.finished = Some((Some(Arc::new(http)), listens));
         Ok(())
@@ -186,6 +188,16 @@ impl ConfigBuilder {
             http.locations[i].layer = http.location_layers.inside(around, written);
         }
     }
+}
+
+/// Returns the zones by the index of their server; empty if there are none.
+fn by_server(zones: HashMap<usize, Arc<StatusZone>>) -> Vec<Option<Arc<StatusZone>>> {
+    let last = zones.keys().max();
+    let mut all = vec![None; last.map_or(0, |last| last + 1)];
+    for (server, zone) in zones {
+        all[server] = Some(zone);
+    }
+    all
 }
 
 fn servers(drafts: Vec<ServerDraft>, confs: &[SettingsSet]) -> (Vec<Server>, Vec<ServerTls>) {

@@ -51,6 +51,7 @@ use crate::handler::DynamicCertificates;
 use crate::http::Http;
 use crate::resource_timing::ResourceTiming;
 use crate::settings_set::{Conf, Scope, SettingsContext, SettingsDef};
+use crate::status_zones::StatusZone;
 use crate::vars::VarRegistry;
 use server_base::background_fetch::BackgroundFetch;
 use server_base::config::{ConfigContext, VarId};
@@ -101,6 +102,8 @@ pub struct ConfigBuilder {
     pub experiments: Vec<Experiment>,
     /// Servers that send timing fields for scripts; complete once modules are finished.
     pub resource_timing: HashMap<usize, ResourceTiming>,
+    /// `status_zone` of servers, by their indices.
+    pub status_zones: HashMap<usize, Arc<StatusZone>>,
     syslogs: Vec<SyslogTarget>,
     memory_logs: Vec<MemoryBuffer>,
     seen_events: bool,
@@ -221,6 +224,7 @@ impl ConfigBuilder {
             background_fetches: Vec::new(),
             experiments: Vec::new(),
             resource_timing: HashMap::new(),
+            status_zones: HashMap::new(),
             syslogs: Vec::new(),
             memory_logs: Vec::new(),
             seen_events: false,

@@ -1,6 +1,7 @@
 //! Tests details of nginx's behaviour with a site in memory, without sockets.
 
 mod addresses;
+mod api;
 mod auth;
 mod balancing;
 mod bodies;
