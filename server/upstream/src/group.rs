@@ -16,6 +16,7 @@ use server_base::config::ConfigContext;
 use server_base::name_servers::NameServers;
 
 use crate::balance::Method;
+use crate::health::active::CheckSpec;
 use crate::route::UpstreamAddr;
 pub use crate::server::{Server, UnresolvedHost};
 
@@ -63,6 +64,8 @@ pub struct Group {
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` if it is not set.
     pub resolver_timeout_ms: Option<u64>,
+    /// Health checks of its servers.
+    pub checks: Vec<CheckSpec>,
     /// The first use names no port.
     has_no_port: bool,
     /// The first use: a directive with the name as its first word.
@@ -241,6 +244,7 @@ impl Groups {
             keepalive: None,
             resolver: None,
             resolver_timeout_ms: None,
+            checks: Vec::new(),
             has_no_port,
             at: d.owned_head(),
         });

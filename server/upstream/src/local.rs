@@ -9,9 +9,9 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 
 use crate::group::{Group, GroupId, Groups, Keepalive};
-use crate::peer::SelectedPeer;
+use crate::peer::{Peer, SelectedPeer};
 use crate::peers::{PeerId, PeerList};
-use crate::pool::group_digest;
+use crate::pool::{check_digest, group_digest};
 use crate::resolved_hosts::ResolvedHosts;
 use crate::route::UpstreamAddr;
 use crate::server::{Server, UnresolvedHost};
@@ -86,12 +86,44 @@ impl LocalGroup {
             let method = group.method.as_deref();
             local.peers.with(|peers| peers.set_method(method));
         }
+        if !group.checks.is_empty() {
+            local.peers.with(|peers| peers.set_checks(&group.checks));
+        }
         Self {
             keepalive: group.keepalive,
             digest: group_digest(&group.name),
             selected: Some(RefCell::default()),
             ..local
         }
+    }
+
+    /// Makes a group for a health check of one peer: with its address and its name, and connections of its own.
+    pub fn of_check(
+        name: &[u8],
+        peer: &Peer,
+        addr: UpstreamAddr,
+        keepalive: Option<Keepalive>,
+    ) -> Self {
+        let server = Server {
+            name: Arc::clone(peer.server()),
+            addresses: vec![addr],
+            ..Server::new()
+        };
+        Self {
+            keepalive,
+            digest: check_digest(name),
+            ..Self::of(name, &[server], (None, 0))
+        }
+    }
+
+    /// Returns the name of the group.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Returns the peers.
+    pub fn peers(&self) -> &Peers {
+        &self.peers
     }
 
     /// Makes a group for one request from addresses.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use crate::health::active::Checks;
 use crate::health::passive::Failures;
 use crate::route::UpstreamAddr;
 use crate::server::Server;
@@ -21,6 +22,7 @@ pub struct Peer {
     /// Number of attempts in progress.
     pub(crate) conns: u64,
     pub(crate) failures: Failures,
+    pub(crate) checks: Checks,
     pub(crate) weights: Weights,
     pub(crate) times: ResponseTimes,
     /// Its number in its list (primary or backup).
@@ -50,6 +52,7 @@ impl Peer {
             max_conns: server.max_conns,
             conns: 0,
             failures: Failures::new(server.max_fails, server.fail_timeout_s),
+            checks: Checks::default(),
             weights: Weights::new(server.weight),
             times: ResponseTimes::default(),
             number: 0,
@@ -87,15 +90,31 @@ impl Peer {
         &self.failures
     }
 
+    /// Whether the server is marked `down`.
+    pub fn is_down(&self) -> bool {
+        self.is_down
+    }
+
+    /// Returns the results of health checks so far.
+    pub fn checks(&self) -> &Checks {
+        &self.checks
+    }
+
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.max_conns > 0 && self.conns >= self.max_conns
     }
 
+    /// Whether it may be chosen, unless its failures exclude it.
+    #[inline]
+    pub(crate) fn is_open(&self) -> bool {
+        !self.is_down && !self.is_full() && !self.checks.is_out()
+    }
+
     /// Whether it may be chosen now.
     #[inline]
     pub(crate) fn is_usable(&self, now_s: u64) -> bool {
-        !self.is_down && !self.is_full() && !self.failures.has_failed(now_s)
+        self.is_open() && !self.failures.has_failed(now_s)
     }
 }
 

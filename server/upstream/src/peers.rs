@@ -7,16 +7,18 @@
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::balance::round_robin::TriedNumbers;
 use crate::balance::{List, Measures, Method, PickKey, Progress};
+use crate::health::active::{CheckSpec, Health};
 use crate::health::passive::Failures;
 use crate::peer::Peer;
 use crate::route::UpstreamAddr;
 use crate::server::Server;
 
 /// Identifies a peer of a list. It never identifies a later peer at the same index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PeerId {
     index: u32,
     life: u32,
@@ -44,6 +46,8 @@ pub struct PeerList {
     up: usize,
     /// The response times that the method reads.
     measures: Measures,
+    /// Health checks of the group.
+    checks: Arc<[CheckSpec]>,
 }
 
 /// The peers that one request has tried.
@@ -87,14 +91,17 @@ impl PeerList {
     /// Adds a peer. It is used after [`Self::set_list`].
     pub fn add(&mut self, server: &Server, addr: &UpstreamAddr) -> PeerId {
         self.close();
+        let mut peer = Peer::new(server, addr, 0);
+        peer.checks.set(&self.checks);
         let Some(index) = self.free.pop() else {
             let index = self.peers.len() as u32;
-            self.peers.push(Peer::new(server, addr, 0));
+            self.peers.push(peer);
             return PeerId { index, life: 0 };
         };
         let place = &mut self.peers[index as usize];
+        peer.life = place.life;
+        *place = peer;
         let life = place.life;
-        *place = Peer::new(server, addr, life);
         PeerId { index, life }
     }
 
@@ -151,6 +158,48 @@ impl PeerList {
         self.set_list(&ids);
     }
 
+    /// Sets the health checks of the group. Peers keep states of checks as far as [`CheckSpec::initial`] permits.
+    pub fn set_checks(&mut self, checks: &[CheckSpec]) {
+        self.close();
+        self.checks = checks.into();
+        for index in self.primary.list().iter().chain(self.backup.list()) {
+            self.peers[*index as usize].checks.set(checks);
+        }
+    }
+
+    /// Records a result of a health check, by its id. Returns the new health of the peer by this check, if it has
+    /// changed.
+    pub fn record_check(&mut self, id: PeerId, check: u64, passed: bool) -> Option<Health> {
+        let peer = self.get_mut(id)?;
+        let was_out = peer.checks.is_out();
+        let change = peer.checks.record(check, passed);
+        if peer.checks.is_out() != was_out {
+            self.mark_changed(id.index);
+        }
+        change
+    }
+
+    /// Returns the count of changes of the list.
+    pub fn changes(&self) -> u32 {
+        self.changes
+    }
+
+    /// Returns all peers, the primary ones first.
+    pub fn iter(&self) -> impl Iterator<Item = (PeerId, &Peer)> {
+        let indices = self.primary.list().iter().chain(self.backup.list());
+        indices.map(|index| {
+            let peer = &self.peers[*index as usize];
+            let life = peer.life;
+            (
+                PeerId {
+                    index: *index,
+                    life,
+                },
+                peer,
+            )
+        })
+    }
+
     /// Returns a peer, unless it was removed.
     pub fn get(&self, id: PeerId) -> Option<&Peer> {
         let peer = self.peers.get(id.index as usize);
@@ -187,7 +236,7 @@ impl PeerList {
             true => {
                 let index = self.primary.list()[0];
                 let peer = &self.peers[index as usize];
-                (!peer.is_down && !peer.is_full()).then_some(index)
+                peer.is_open().then_some(index)
             }
             false => self.pick_of_many(tried, key, now_ms),
         }?;

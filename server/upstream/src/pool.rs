@@ -21,6 +21,11 @@ pub fn group_digest(name: &[u8]) -> u64 {
     hash.finish()
 }
 
+/// Returns the digest of a group's name for connections of health checks.
+pub fn check_digest(name: &[u8]) -> u64 {
+    mix(group_digest(name))
+}
+
 /// Returns the pool of a group for a location, by their digests.
 pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> Pool {
     let id = match keepalive.is_local {
