@@ -108,11 +108,13 @@ impl Worker {
             multi_accept: main.events.multi_accept,
             coalesces_events: main.events.coalescing,
             keep_connections: main.reload.keeps_connections || renewed,
+            probes: false,
             shutdown_timeout_ms: self.shutdown_timeout_ms,
         };
         for n in 0..count.max(self.threads.len()) {
             let setup = Setup {
                 listeners: self.listeners_of(http, n)?,
+                probes: n == 0,
                 ..shared.clone()
             };
             match self.threads.get(n) {

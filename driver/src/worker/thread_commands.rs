@@ -37,6 +37,8 @@ pub struct Setup {
     pub coalesces_events: bool,
     /// Keep idle connections over the change to this configuration.
     pub keep_connections: bool,
+    /// This thread makes the health checks.
+    pub probes: bool,
     /// Time limit of requests under the previous configuration, in milliseconds.
     pub shutdown_timeout_ms: Option<u64>,
 }

@@ -50,6 +50,7 @@ pub(crate) fn setup(
         multi_accept: true,
         coalesces_events: true,
         keep_connections: true,
+        probes: false,
         shutdown_timeout_ms: None,
     }
 }

@@ -238,6 +238,13 @@ impl SettingsSet {
         typed(&**self.at::<T>()).expect("settings are read at their own scope")
     }
 
+    /// The settings of one definition; `None` if no module of this build has it.
+    pub fn find<T: Conf>(&self) -> Option<&T> {
+        let slot = T::def().slot();
+        let page = self.0.get(slot / PAGE)?;
+        typed(&*page[slot % PAGE])
+    }
+
     /// The settings of one definition, which others share.
     pub(crate) fn shared<T: Conf>(&self) -> Arc<T> {
         let any: Arc<dyn Any + Send + Sync> = Arc::<dyn AnyConf>::clone(self.at::<T>());

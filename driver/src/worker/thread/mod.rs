@@ -22,6 +22,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use server_base::errlog::Level;
 use server_base::waker::WakeQueue;
 use server_http::exchange::Env;
+use server_http::upstream::health::Prober;
 use sys::clock;
 use sys::heap::trim;
 use sys::poll::{Events, Interest, Poller, Waker};
@@ -74,6 +75,8 @@ pub struct Thread {
     overload: Overload,
     /// Connections that this thread has accepted.
     taken: u64,
+    /// Makes the health checks, on one thread.
+    prober: Option<Box<Prober>>,
 }
 
 /// Whether the listeners are polled.
@@ -142,8 +145,10 @@ impl Thread {
             coalescing: Coalescing::new(0),
             overload: Overload::default(),
             taken: 0,
+            prober: None,
         };
         thread.tick();
+        thread.begin_checks();
         thread.listen();
         Ok(thread)
     }
@@ -183,6 +188,13 @@ impl Thread {
                 return;
             }
         }
+    }
+
+    /// Begins the health checks of the configuration, if this thread makes them.
+    fn begin_checks(&mut self) {
+        let probes = self.setup.probes && self.quit.is_none();
+        let http = Some(&self.shared.generation.http).filter(|_| probes);
+        self.prober = http.and_then(Prober::of);
     }
 
     /// Reads the clocks.
@@ -247,6 +259,7 @@ impl Thread {
             consider(Some(at));
         }
         consider(self.shared.files.sweep_due());
+        consider(self.prober.as_ref().map(|prober| prober.due_ms()));
         consider(self.shared.arms.look.due_ms());
         next.map(|at| at.saturating_sub(now))
     }
@@ -295,6 +308,7 @@ impl Thread {
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
         });
+        self.prober = None;
         self.accept_last();
         self.setup.listeners.clear();
         self.listeners.clear();
@@ -316,6 +330,11 @@ impl Thread {
         }
         if self.deferred.is_some() {
             self.do_deferred();
+        }
+        if let Some(prober) = &mut self.prober
+            && prober.due_ms() <= now
+        {
+            prober.run(&self.shared.ctx());
         }
         match self.quit {
             Some(quit) => {

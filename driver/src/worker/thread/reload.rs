@@ -183,6 +183,7 @@ impl Reloads for Thread {
         let old = self.shared.configure(next);
         // The box goes back with the old setup: the memory is the main thread's.
         std::mem::swap(&mut self.setup, &mut setup);
+        self.begin_checks();
         self.shared.dialer.names.set_log(self.setup.log.clone());
         let timeout_ms = setup.shutdown_timeout_ms;
         self.counters.returned.push(Unused::Setup(setup));

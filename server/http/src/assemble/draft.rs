@@ -12,6 +12,8 @@ use super::protocols::Protocols;
 use crate::handler::DynamicCertificates;
 use crate::http::ContentHandler;
 use crate::location::LocationKind;
+use server_upstream::group::GroupId;
+
 use crate::settings_set::{AnyConf, Conf, SettingsSetBuilder, typed_mut};
 
 /// The `http` block while it is read.
@@ -91,6 +93,8 @@ pub struct LocationDraft {
     pub server: Option<usize>,
     /// Its content handler.
     pub handler: Option<ContentHandler>,
+    /// The group that its content handler passes requests to, unless the group is computed for each request.
+    pub passes_to: Option<GroupId>,
     /// `limit_except` inside it: excluded methods and their location.
     pub except: Option<(u32, usize)>,
     /// A request for its name without the slash at the end is redirected to its name.

@@ -33,6 +33,17 @@ impl Exchange {
         if !log.enabled(level) && !self.client.debug {
             return;
         }
+        let check = self.upstream.as_ref().and_then(|up| up.check.as_deref());
+        if let Some(check) = check {
+            return log.record(&Record {
+                level,
+                topics: Topics::NONE,
+                connection: None,
+                message: format_args!("{text}, {check}"),
+                request: None,
+                everywhere: false,
+            });
+        }
         let known = |id| self.head.field(id);
         let upstream = self.upstream.as_ref().and_then(|upstream| upstream.url());
         let details = Details {

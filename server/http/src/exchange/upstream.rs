@@ -30,6 +30,8 @@ pub struct Upstream {
     server: Option<Server>,
     /// The URI of the request to the server.
     uri: Vec<u8>,
+    /// The words of the log about the health check; `None` for other exchanges.
+    pub(crate) check: Option<Box<str>>,
     /// The pass that waits, or has a response that is pulled.
     pub(crate) pass: Option<Box<dyn Pass>>,
 }
@@ -101,6 +103,14 @@ impl Attempt {
     }
 }
 
+impl Exchange {
+    /// Whether it is a health check of a server.
+    pub fn is_health_check(&self) -> bool {
+        let upstream = self.upstream.as_ref();
+        upstream.is_some_and(|upstream| upstream.check.is_some())
+    }
+}
+
 impl Upstream {
     /// Empties it for another exchange. An unfinished attempt is given up; the memory of the others returns to the
     /// connector.
@@ -123,6 +133,7 @@ impl Upstream {
         self.expires.clear();
         self.server = None;
         self.uri.clear();
+        self.check = None;
     }
 
     /// Begins to pass the exchange on.

@@ -15,6 +15,7 @@ use server_upstream::group::{GroupId, Groups, Target};
 use server_upstream::local::LocalGroup;
 use server_upstream::picker::Picker;
 
+use super::health::probe;
 use crate::assemble::ConfigBuilder;
 use crate::conf_core::{CoreSrv, ResolverLoc};
 use crate::exchange::{Ctx, Exchange, Peer};
@@ -125,8 +126,11 @@ pub fn finish(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     Ok(())
 }
 
-/// A picker for these servers.
+/// A picker for these servers; for a health check, of the checked peer.
 pub(super) fn picker(x: &Exchange, target: Target) -> Picker {
+    if let Some(group) = probe::group(x) {
+        return Picker::new(group);
+    }
     Picker::new(match target {
         Target::Group(id) => {
             let http = &x.route.http;

@@ -142,6 +142,9 @@ fn receive(
         last.head_ms = Some(cx.clock.mono_ms);
     }
     upstream.head = Some(head);
+    if upstream.check.is_some() {
+        return Flow::Next(Step::Examine(attempt));
+    }
     accel::apply(x, conf, &accel);
     if status >= 300 {
         let failed = reason_of(status).map(Failed::by_response);

@@ -9,6 +9,7 @@
 //! body      the request body is collected, or left to be passed on while it is received
 //! choose    a server is chosen, the request is made, an attempt begins
 //! head      its response head comes; a failure leads to the next server (tries, next)
+//! examine   a health check reads the body and decides (health)
 //! answer    redirects (accel), error pages, or fields and body of the response (fields)
 //! arrival   while the response is pulled: events of the server (response_buffer), pieces of the request body
 //! ```
@@ -26,6 +27,7 @@ mod fields;
 pub mod gateway;
 pub mod group;
 mod head;
+pub mod health;
 mod next;
 mod response_buffer;
 mod run;
@@ -40,6 +42,7 @@ use crate::exchange::upstream::Pass;
 use crate::exchange::{Action, Ctx, Exchange};
 pub use conf::UpstreamConf;
 pub use gateway::{Gateway, Note, Outgoing, Verdict};
+use health::probe;
 use run::{Flow, Run, Step, record};
 pub use server_upstream::group::Target;
 pub use settings::{Defaults, PassesOn, UpstreamSettings};
@@ -47,6 +50,14 @@ pub use variables::VARIABLES;
 
 /// Passes the request on, or goes on with that.
 pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
+    match x.is_health_check() {
+        true => probe::close(pass_on(x, cx, gateway)),
+        false => pass_on(x, cx, gateway),
+    }
+}
+
+#[inline]
+fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
     let upstream = x.upstream.as_mut();
     match upstream.and_then(|upstream| upstream.pass.take()) {
         Some(pass) if pass.is_open() => return pass.resume(x, cx),
@@ -89,6 +100,7 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Step::Choose => choose::step(&mut run, x, cx),
             Step::Again => choose::again(&mut run, x, cx),
             Step::Head(attempt) => head::step(&mut run, x, cx, attempt),
+            Step::Examine(attempt) => probe::step(&mut run, x, cx, attempt),
             Step::Answered => return Content::Status(500),
         };
         match flow {

@@ -1,6 +1,7 @@
 //! The consequence of a failed attempt: another attempt, or the status of the failure.
 
 use super::conf::NextUpstream;
+use super::health::probe;
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, Next, Rules};
 use super::wording::Action;
@@ -35,6 +36,7 @@ pub(super) fn next(
         _ => Outcome::Failed,
     };
     run.finish_attempt(x, cx, outcome, action);
+    probe::fail(x, action);
     x.body.on_arrival = None;
     match follows {
         Next::Other => Flow::Next(Step::Choose),

@@ -60,6 +60,8 @@ pub(super) enum Step {
     Again,
     /// The head of its response.
     Head(UpstreamRequest),
+    /// Its body, which a health check reads.
+    Examine(UpstreamRequest),
     /// Its body, which is pulled.
     Answered,
 }

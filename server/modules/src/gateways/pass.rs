@@ -43,7 +43,11 @@ pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Resul
     let value = Value::compile(b, d, word)?;
     let to = match value.constant() {
         None => To::Computed(value),
-        Some(text) => To::Group(fixed::<C>(b, d, text)?),
+        Some(text) => {
+            let group = fixed::<C>(b, d, text)?;
+            b.draft(location).passes_to = Some(group);
+            To::Group(group)
+        }
     };
     let host = Value::compile_bytes(b, d, word, HOST)?;
     let pass = Arc::new(Pass { to, host });

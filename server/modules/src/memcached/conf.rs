@@ -106,6 +106,7 @@ fn memcached_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError>
     let group =
         b.conf_mut::<Groups>()
             .add(d, &address.host, address.port, MEMCACHED.default_port)?;
+    b.draft(location).passes_to = Some(group);
     // As in nginx only `set`, `map` and similar directives define the variable; without them its name is unknown.
     let key = Value::compile_bytes(b, d, word, b"$memcached_key")?;
     b.conf_mut::<MemcachedLoc>().pass = Some(Arc::new(Pass { group, key }));

@@ -90,6 +90,7 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
         .add(d, &address.host, address.port, HTTP1.default_port)?;
     let location = b.location();
     let draft = b.draft(location);
+    draft.passes_to = Some(group);
     let prefix = matches!(
         draft.kind,
         LocationKind::Exact | LocationKind::Prefix | LocationKind::PrefixOnly

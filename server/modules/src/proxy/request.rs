@@ -142,7 +142,7 @@ fn write_target(x: &Exchange, pass: Option<&Pass>, uri: &[u8], out: &mut Vec<u8>
         Some(Pass::Fixed(fixed)) => &fixed.location[..],
         _ => b"",
     };
-    if uri.is_empty() && x.target.origin == UriOrigin::RequestLine {
+    if x.is_health_check() || uri.is_empty() && x.target.origin == UriOrigin::RequestLine {
         return out.extend_from_slice(x.head.bytes(x.head.target));
     }
     let in_location = x.target.origin != UriOrigin::Elsewhere;

@@ -1,0 +1,69 @@
+//! Tests of the times of checks.
+
+use server_upstream::group::Server;
+use server_upstream::peers::PeerList;
+
+use super::*;
+
+/// The peers of some servers.
+fn peers(count: u16) -> Vec<PeerId> {
+    let server = |port| Server {
+        addresses: vec![UpstreamAddr::Inet(([192, 0, 2, 1], port).into())],
+        ..Server::new()
+    };
+    let list = PeerList::of(&(0..count).map(server).collect::<Vec<_>>());
+    list.iter().map(|(id, _)| id).collect()
+}
+
+fn subjects(at: usize, peers: &[PeerId]) -> HashSet<Subject> {
+    peers.iter().map(|id| (at, *id)).collect()
+}
+
+fn due(schedule: &mut Schedule, now_ms: u64) -> Vec<Subject> {
+    std::iter::from_fn(|| schedule.take_due(now_ms)).collect()
+}
+
+#[test]
+fn each_peer_is_due_once_from_its_time_on() {
+    let peers = peers(2);
+    let mut schedule = Schedule::default();
+    schedule.set(0, &subjects(0, &peers), || 10);
+    schedule.set(1, &subjects(1, &peers[..1]), || 9);
+    assert_eq!(due(&mut schedule, 8), []);
+    assert_eq!(due(&mut schedule, 9), [(1, peers[0])]);
+    assert_eq!(due(&mut schedule, 10), [(0, peers[0]), (0, peers[1])]);
+    assert_eq!(due(&mut schedule, u64::MAX), []);
+}
+
+#[test]
+fn a_peer_that_is_gone_is_not_checked_and_a_new_one_is() {
+    let peers = peers(3);
+    let mut schedule = Schedule::default();
+    schedule.set(0, &subjects(0, &peers[..2]), || 10);
+    schedule.set(1, &subjects(1, &peers[..2]), || 10);
+    schedule.set(0, &subjects(0, &peers[1..]), || 10);
+    let expected = [(0, peers[1]), (0, peers[2]), (1, peers[0]), (1, peers[1])];
+    assert_eq!(due(&mut schedule, 10), expected);
+}
+
+#[test]
+fn the_next_check_follows_however_a_check_ends() {
+    let peers = peers(1);
+    let schedule: Rc<RefCell<Schedule>> = Rc::default();
+    schedule.borrow_mut().set(0, &subjects(0, &peers), || 0);
+    let subject = schedule.borrow_mut().take_due(0).expect("it is due");
+    drop(InProgress {
+        schedule: Rc::downgrade(&schedule),
+        subject,
+        next_ms: 7,
+    });
+    assert_eq!(due(&mut schedule.borrow_mut(), 6), []);
+    assert_eq!(due(&mut schedule.borrow_mut(), 7), [subject]);
+}
+
+#[test]
+fn a_random_delay_is_up_to_its_maximum() {
+    assert_eq!(random(0), 0);
+    let drawn: HashSet<u64> = (0..1000).map(|_| random(2)).collect();
+    assert_eq!(drawn, HashSet::from([0, 1, 2]));
+}
