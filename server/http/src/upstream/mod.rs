@@ -50,9 +50,11 @@ pub use variables::VARIABLES;
 
 /// Passes the request on, or goes on with that.
 pub fn handle(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) -> Content {
-    match x.is_health_check() {
-        true => probe::close(pass_on(x, cx, gateway)),
-        false => pass_on(x, cx, gateway),
+    let is_check = x.is_health_check();
+    let content = pass_on(x, cx, gateway);
+    match is_check {
+        true => probe::close(content),
+        false => content,
     }
 }
 
