@@ -142,7 +142,7 @@ fn a_client_that_leaves_ends_no_mirror() {
     let mut client = server.client();
     assert_eq!(client.get("/").text(), "own");
     client.reset();
-    mirror.latest();
+    let _ = mirror.latest();
     gate.open();
     server.wait_for_text("copies.log", "/mirror 200 200.");
 }
@@ -209,7 +209,7 @@ fn a_mirror_in_progress_outlives_a_reload() {
     let copies = "log_subrequest on; access_log %%DIR%%/copies.log;";
     let server = mirrored(&behind, &mirror.name(), "", copies).start();
     assert_eq!(server.get("/").text(), "own");
-    mirror.latest();
+    let _ = mirror.latest();
     server.rewrite_conf(|text| text.replace("g0", "g1"));
     server.signal(Signal::HUP);
     wait_until("it is taken", || server.get("/generation").text() == "g1");
