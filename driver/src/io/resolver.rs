@@ -22,9 +22,10 @@ use std::ops::Range;
 use std::os::fd::OwnedFd;
 
 use engines::dns::{
-    Event, Frames, Key, Route, Settings, Subject, Transport, UDP_MESSAGE_BYTES_MAX,
+    Event, Failure, Frames, Key, Route, Settings, Subject, Transport, UDP_MESSAGE_BYTES_MAX,
 };
 use server_base::errlog::{ErrorLog, Level};
+use server_base::resolver_status::{Request, ResolverStatus, Response};
 use server_http::conf_core::NameServers;
 use sys::poll::{Interest, Poller, Ready};
 use sys::{connect, random, socket};
@@ -37,6 +38,7 @@ pub struct Resolver<W> {
     waiting: BTreeMap<Key, W>,
     numbers: Numbers,
     log: ErrorLog,
+    status: Option<ResolverStatus>,
     /// Buffer for the query being sent.
     query: Vec<u8>,
 }
@@ -68,7 +70,11 @@ impl<W> Resolver<W> {
             ipv6: servers.ipv6,
             ..Settings::default()
         };
-        Self::with_settings(&servers.servers, settings, first_token, log)
+        let resolver = Self::with_settings(&servers.servers, settings, first_token, log)?;
+        Ok(Self {
+            status: servers.status.clone(),
+            ..resolver
+        })
     }
 
     /// Makes a resolver with settings beyond those of `resolver`.
@@ -93,6 +99,7 @@ impl<W> Resolver<W> {
             waiting: BTreeMap::new(),
             numbers: Numbers::new()?,
             log,
+            status: None,
             query: Vec::new(),
         })
     }
@@ -148,6 +155,16 @@ impl<W> Resolver<W> {
     /// Returns the next answer with its waiter.
     pub fn event(&mut self) -> Option<(W, Event)> {
         while let Some(event) = self.names.event() {
+            if let (
+                Some(status),
+                Event::Failed {
+                    why: Failure::TimedOut,
+                    ..
+                },
+            ) = (&self.status, &event)
+            {
+                status.count_response(Response::TimedOut);
+            }
             if let Some(who) = self.waiting.remove(&event.key()) {
                 return Some((who, event));
             }
@@ -220,8 +237,9 @@ impl<W> Resolver<W> {
                 Transport::Udp => self.send_datagram(poller, route),
                 Transport::Tcp => self.send_stream(poller, now_ms, route),
             };
-            if let Err(failed) = sent {
-                self.failed(now_ms, route, &failed);
+            match sent {
+                Ok(()) => self.count_query(),
+                Err(failed) => self.failed(now_ms, route, &failed),
             }
         }
         if !self.names.is_asking() {
@@ -229,6 +247,20 @@ impl<W> Resolver<W> {
                 server.datagrams = None;
                 server.stream = None;
             }
+        }
+    }
+
+    /// Counts the query that was sent. Its type is before the last word, the class.
+    fn count_query(&self) {
+        let Some(status) = &self.status else {
+            return;
+        };
+        if let [.., high, low, _, _] = self.query[..] {
+            status.count_request(match u16::from_be_bytes([high, low]) {
+                SRV => Request::Srv,
+                PTR => Request::Addr,
+                _ => Request::Name,
+            });
         }
     }
 
@@ -288,8 +320,9 @@ impl<W> Resolver<W> {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
                 Err(error) => return Err(of("recv()")(error)),
             };
-            if let Err(refused) = self.names.receive(now_ms, route, &buffer[..length]) {
-                self.log_failure(route, format_args!("{refused}"));
+            match self.names.receive(now_ms, route, &buffer[..length]) {
+                Ok(()) => count_response(self.status.as_ref(), &buffer[..length]),
+                Err(refused) => self.log_failure(route, format_args!("{refused}")),
             }
         }
         Ok(())
@@ -316,8 +349,9 @@ impl<W> Resolver<W> {
             };
             stream.frames.receive(&buffer[..length]);
             while let Some(message) = stream.frames.message() {
-                if let Err(refused) = self.names.receive(now_ms, route, message) {
-                    log_failure(&self.log, *address, format_args!("{refused}"));
+                match self.names.receive(now_ms, route, message) {
+                    Ok(()) => count_response(self.status.as_ref(), message),
+                    Err(refused) => log_failure(&self.log, *address, format_args!("{refused}")),
                 }
             }
         }
@@ -383,6 +417,13 @@ impl Stream {
     }
 }
 
+/// Counts a response by its code, which is in the fourth byte.
+fn count_response(status: Option<&ResolverStatus>, message: &[u8]) {
+    if let (Some(status), Some(byte)) = (status, message.get(3)) {
+        status.count_response(Response::of_code(byte & 15));
+    }
+}
+
 /// Logs an error in nginx's wording for one server.
 fn log_failure(log: &ErrorLog, server: SocketAddr, what: std::fmt::Arguments<'_>) {
     log.write(
@@ -434,6 +475,9 @@ impl Numbers {
     }
 }
 
+/// Types of queries.
+const PTR: u16 = 12;
+const SRV: u16 = 33;
 /// Lifetime of a stream after it took the last bytes, milliseconds; as in nginx.
 const STREAM_MS: u64 = 5_000;
 /// Maximum number of query bytes that wait for a stream; as in nginx.

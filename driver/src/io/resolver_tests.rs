@@ -490,6 +490,7 @@ fn settings_come_from_the_directive() {
         valid_ms: Some(1),
         ipv4: true,
         ipv6: true,
+        status: None,
     };
     let log = ErrorLog::new(Vec::new());
     let resolver: Resolver<()> = Resolver::new(&servers, 8, log).expect("random numbers");

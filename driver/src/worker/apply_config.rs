@@ -11,6 +11,9 @@ use server_http::conf_core::FilesMain;
 use server_http::http::{Http, Port};
 use server_http::meters::{self, Event};
 use server_http::stats;
+use server_upstream::group::Groups;
+use server_upstream::shared::Notify;
+use server_upstream::zones;
 use sys::process;
 
 use super::background_fetch::BackgroundFetches;
@@ -71,11 +74,18 @@ impl Worker {
         self.attach_samples(bundle.samples);
         self.change_logs(bundle.logs, &cycle, &http);
         let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
+        let groups = http.main::<Groups>();
+        let ended = Arc::clone(&self.ended);
+        let notify: Notify = Arc::new(move || ended.wake());
+        zones::adopt(groups, &notify);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let limit = cycle.main.memory_limit_bytes;
         self.memory = limit.and_then(|bytes| MemoryWatch::begin(bytes, &self.log));
         self.configure_threads(&http, &cycle.main, number, renewed)?;
+        // Last, since peers in use change, which nothing undoes.
+        zones::commit(groups);
         self.tasks = tasks;
+        self.followed.set_groups(groups, &self.log);
         self.fetches = BackgroundFetches::new(&http, number, FETCHES);
         self.fetches.run_due(&self.poller, &self.log);
         stats::set_loaded(unix_ms());

@@ -15,6 +15,7 @@ pub mod dialer;
 pub mod disposition;
 pub mod entry;
 pub mod event_loop;
+mod followed_hosts;
 mod huge_pages;
 mod limit;
 mod logs;
@@ -31,6 +32,7 @@ pub mod servers;
 pub mod shared;
 pub mod slab;
 pub mod state;
+mod state_files;
 mod supervisor_channel;
 pub mod tables;
 pub mod thread;
@@ -65,6 +67,7 @@ use crate::bundle::{Bundle, FromWorker, ToWorker};
 use crate::io::tcp_info::tcp_info;
 use background_fetch::BackgroundFetches;
 use config_thread::{Built, ConfigThread};
+use followed_hosts::FollowedHosts;
 use limit::MemoryWatch;
 use periodic_task::{TaskTimer, unix_s};
 use reserve::Reserve;
@@ -121,6 +124,7 @@ struct Worker {
     samples: Arc<SampleQueue>,
     tasks: TaskTimer,
     fetches: BackgroundFetches,
+    followed: FollowedHosts,
     shutdown_timeout_ms: Option<u64>,
     /// Present if `worker_memory_limit` is set.
     memory: Option<MemoryWatch>,
@@ -190,6 +194,7 @@ impl Worker {
             samples,
             tasks: TaskTimer::default(),
             fetches: BackgroundFetches::none(FETCHES),
+            followed: FollowedHosts::new(),
             shutdown_timeout_ms: None,
             memory: None,
             leaving: false,
@@ -210,6 +215,7 @@ impl Worker {
         loop {
             let wait_ms = self.reserve.wait_ms(HOUSEKEEP_MS);
             let wait_ms = self.fetches.wait_ms(self.tasks.wait_ms(wait_ms));
+            let wait_ms = self.followed.wait_ms(wait_ms);
             let watch = self.memory.as_ref();
             let wait_ms = watch.map_or(wait_ms, |watch| watch.wait_ms(wait_ms));
             if self.poller.wait(&mut events, Some(wait_ms)).is_err() {
@@ -222,6 +228,7 @@ impl Worker {
             }
             self.tasks.run_due(&self.log);
             self.fetches.run_due(&self.poller, &self.log);
+            self.followed.run_due(&self.poller, &self.log);
             server_base::clock::set_utc_offset(process::local_offset_s(unix_s()));
             for n in 0..events.len() {
                 let ready = events.at(n);
@@ -229,6 +236,9 @@ impl Worker {
                     CONTROL => self.receive_message(),
                     SIGNAL => self.handle_signals(),
                     ENDED => self.ended.drain(),
+                    token if names::is_token(token) => {
+                        self.followed.ready(ready, &self.poller, &self.log);
+                    }
                     _ => self.fetches.ready(ready, &self.poller, &self.log),
                 }
             }

@@ -10,17 +10,24 @@
 //! ```
 //!
 //! A name may have several candidates, since the system completes short ones; they are queried in order. The engine
-//! limits the names and waiters at a time. Absent: the exchanges that resolve names.
+//! limits the names and waiters at a time.
+//!
+//! The main thread has names of its own, for hosts of groups ([`Names::follow`], [`Names::found`]). Their answers name
+//! the question by a number, since no exchange waits for them.
+//!
+//! Absent: the exchanges that resolve names.
 
 use std::collections::VecDeque;
+use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engines::dns::{Answer, Event, Failure, Settings, Subject};
+use engines::dns::{Answer, Event, Failure, ServiceAddress, Settings, Subject};
 use server_base::errlog::ErrorLog;
 use server_base::name_servers::NameServers;
 use server_base::waker::Waker;
 use server_upstream::connector::{Lookup, Resolved};
+use server_upstream::found::{FoundAddress, FoundService};
 use sys::poll::{Poller, Ready};
 
 use crate::io::resolver::Resolver;
@@ -32,6 +39,8 @@ pub struct Names {
     system: SystemNames,
     log: ErrorLog,
     next_token: u64,
+    /// Answers for the main thread.
+    found: VecDeque<(u64, Found)>,
     /// Questions may wait to be sent.
     unsent: bool,
 }
@@ -51,10 +60,14 @@ enum By {
     System(u64),
 }
 
-/// One name that somebody waits for.
+/// Addresses of a followed host and the end of their validity, or the failure and the time before which a retry is useless,
+/// monotonic milliseconds.
+pub type Found = Result<(Vec<FoundAddress>, u64), (Failure, u64)>;
+
+/// One name that an exchange or the main thread waits for.
 struct Question {
-    lookup: Lookup,
-    waker: Waker,
+    asker: Asker,
+    service: Option<Box<str>>,
     /// Names to query next if there is no such name.
     candidates: VecDeque<String>,
     /// Time limit of one candidate, in milliseconds; 0: only the limit of the whole lookup.
@@ -63,6 +76,13 @@ struct Question {
     until_ms: u64,
     /// Reason of a failure other than that the name does not exist.
     failure: Option<Failure>,
+}
+
+/// The receiver of an answer.
+enum Asker {
+    Exchange(Lookup, Waker),
+    /// The main thread, with its number for the question.
+    Main(u64),
 }
 
 impl Default for Names {
@@ -79,6 +99,7 @@ impl Names {
             system,
             log: ErrorLog::new(Vec::new()),
             next_token: FIRST_TOKEN,
+            found: VecDeque::new(),
             unsent: false,
         }
     }
@@ -98,43 +119,88 @@ impl Names {
         waker: Waker,
     ) -> Lookup {
         let lookup = Lookup::pending();
-        let until_ms = match timeout_ms {
-            0 => u64::MAX,
-            timeout_ms => now_ms.saturating_add(timeout_ms),
-        };
-        let mut question = Question {
-            lookup: lookup.clone(),
-            waker,
-            candidates: VecDeque::from([name.to_owned()]),
-            each_ms: 0,
-            until_ms,
-            failure: None,
-        };
-        let place = match servers {
-            Some(servers) => self.place(&By::Configured(Arc::clone(servers))),
-            None => {
-                self.system.refresh(now_ms);
-                if let Some(addresses) = self.system.addresses(name) {
-                    lookup.complete(Ok(Resolved {
-                        addresses: addresses.into(),
-                        valid_until_ms: now_ms + HOSTS_VALID_MS,
-                    }));
-                    return lookup;
-                }
-                let conf = self.system.conf();
-                question.candidates = conf.candidates(name).into();
-                question.each_ms = conf.name_timeout_ms();
-                self.place(&By::System(self.system.changes()))
-            }
-        };
-        match place {
-            Ok(place) => {
-                self.ask(place, now_ms, question);
-                self.deliver(place, now_ms);
-            }
-            Err(error) => lookup.complete(Err(sys::os_error(&error))),
+        if servers.is_none()
+            && let Some(resolved) = self.in_hosts_file(now_ms, name)
+        {
+            lookup.complete(Ok(resolved));
+            return lookup;
+        }
+        let asker = Asker::Exchange(lookup.clone(), waker);
+        let question = Question::new(asker, name, until_ms(now_ms, timeout_ms));
+        if let Err(error) = self.begin(now_ms, servers, question) {
+            lookup.complete(Err(sys::os_error(&error)));
         }
         lookup
+    }
+
+    /// Asks for the addresses of a host that the main thread follows, or for those of its service.
+    /// [`Names::found`] returns the answer with this number.
+    ///
+    /// # Errors
+    /// The system has no random numbers.
+    pub fn follow(
+        &mut self,
+        now_ms: u64,
+        servers: Option<&Arc<NameServers>>,
+        (name, service): (&str, Option<&str>),
+        timeout_ms: u64,
+        number: u64,
+    ) -> std::io::Result<()> {
+        if servers.is_none()
+            && service.is_none()
+            && let Some(resolved) = self.in_hosts_file(now_ms, name)
+        {
+            let found = found_addresses(resolved.addresses.iter().copied());
+            let answer = Ok((found, resolved.valid_until_ms));
+            self.found.push_back((number, answer));
+            return Ok(());
+        }
+        let asker = Asker::Main(number);
+        let mut question = Question::new(asker, name, until_ms(now_ms, timeout_ms));
+        question.service = service.map(Box::from);
+        self.begin(now_ms, servers, question)
+    }
+
+    /// Returns the next answer for [`Names::follow`], with its number.
+    pub fn found(&mut self) -> Option<(u64, Found)> {
+        self.found.pop_front()
+    }
+
+    /// The addresses of a name in the system's file.
+    fn in_hosts_file(&mut self, now_ms: u64, name: &str) -> Option<Resolved> {
+        self.system.refresh(now_ms);
+        let addresses = self.system.addresses(name)?;
+        Some(Resolved {
+            addresses: addresses.into(),
+            valid_until_ms: now_ms + HOSTS_VALID_MS,
+        })
+    }
+
+    fn begin(
+        &mut self,
+        now_ms: u64,
+        servers: Option<&Arc<NameServers>>,
+        mut question: Question,
+    ) -> std::io::Result<()> {
+        let by = match servers {
+            Some(servers) => By::Configured(Arc::clone(servers)),
+            None => {
+                self.system.refresh(now_ms);
+                let conf = self.system.conf();
+                question.each_ms = conf.name_timeout_ms();
+                // The names of services are complete.
+                if question.service.is_none()
+                    && let Some(name) = question.candidates.pop_front()
+                {
+                    question.candidates = conf.candidates(&name).into();
+                }
+                By::System(self.system.changes())
+            }
+        };
+        let place = self.place(&by)?;
+        self.ask(place, now_ms, question);
+        self.deliver(place, now_ms);
+        Ok(())
     }
 
     /// Sends queued questions.
@@ -220,7 +286,7 @@ impl Names {
     fn ask(&mut self, place: usize, now_ms: u64, mut question: Question) {
         let known = &mut self.known[place];
         if known.resolver.waiting() >= known.purge_at {
-            known.resolver.retain(|q| !q.lookup.is_abandoned());
+            known.resolver.retain(|question| !question.is_abandoned());
             known.purge_at = (known.resolver.waiting() * 2).max(PURGE_MIN);
         }
         let name = question.candidates.pop_front().unwrap_or_default();
@@ -231,7 +297,14 @@ impl Names {
             (0, _) => left_ms,
             (each_ms, _) => each_ms.min(left_ms),
         };
-        let subject = Subject::Addresses(name.as_bytes());
+        let service = question.service.clone();
+        let subject = match &service {
+            Some(service) => Subject::Service {
+                service: service.as_bytes(),
+                name: name.as_bytes(),
+            },
+            None => Subject::Addresses(name.as_bytes()),
+        };
         known
             .resolver
             .ask_later(now_ms, subject, timeout_ms, question);
@@ -241,20 +314,20 @@ impl Names {
     /// Takes the answers that a resolver has.
     fn deliver(&mut self, place: usize, now_ms: u64) {
         while let Some((mut question, event)) = self.known[place].resolver.event() {
-            if question.lookup.is_abandoned() {
+            if question.is_abandoned() {
                 continue;
             }
-            let answer = match event {
+            let (answer, valid_until_ms) = match event {
                 Event::Resolved {
-                    answer: Answer::Addresses(addresses),
+                    answer,
                     valid_until_ms,
                     ..
-                } => Ok(Resolved {
-                    addresses: Rc::from(addresses),
+                } => (Ok(answer), valid_until_ms),
+                Event::Failed {
+                    why,
                     valid_until_ms,
-                }),
-                Event::Resolved { .. } => continue,
-                Event::Failed { why, .. } => {
+                    ..
+                } => {
                     let failure = question.failure.filter(|_| why == Failure::NotFound);
                     let failure = failure.unwrap_or(why);
                     // A server without an answer for this name may have one for the next.
@@ -270,12 +343,94 @@ impl Names {
                         self.ask(place, now_ms, question);
                         continue;
                     }
-                    Err(format!("{}: {failure}", failure.code()))
+                    (Err(failure), valid_until_ms)
                 }
             };
-            question.lookup.complete(answer);
-            question.waker.wake();
+            match question.asker {
+                Asker::Exchange(lookup, waker) => {
+                    lookup.complete(resolved(answer, valid_until_ms));
+                    waker.wake();
+                }
+                Asker::Main(number) => {
+                    let found = match answer {
+                        Ok(answer) => Ok((found(answer), valid_until_ms)),
+                        Err(why) => Err((why, valid_until_ms)),
+                    };
+                    self.found.push_back((number, found));
+                }
+            }
         }
+    }
+}
+
+impl Question {
+    fn new(asker: Asker, name: &str, until_ms: u64) -> Self {
+        Self {
+            asker,
+            service: None,
+            candidates: VecDeque::from([name.to_owned()]),
+            each_ms: 0,
+            until_ms,
+            failure: None,
+        }
+    }
+
+    fn is_abandoned(&self) -> bool {
+        match &self.asker {
+            Asker::Exchange(lookup, _) => lookup.is_abandoned(),
+            Asker::Main(_) => false,
+        }
+    }
+}
+
+/// The end of a time limit; 0: none.
+fn until_ms(now_ms: u64, timeout_ms: u64) -> u64 {
+    match timeout_ms {
+        0 => u64::MAX,
+        timeout_ms => now_ms.saturating_add(timeout_ms),
+    }
+}
+
+/// The answer for an exchange.
+fn resolved(answer: Result<Answer, Failure>, valid_until_ms: u64) -> Result<Resolved, String> {
+    match answer {
+        Ok(Answer::Addresses(addresses)) => Ok(Resolved {
+            addresses: Rc::from(addresses),
+            valid_until_ms,
+        }),
+        // Exchanges ask for addresses alone.
+        Ok(_) => Err(format!(
+            "{}: {}",
+            Failure::NotFound.code(),
+            Failure::NotFound
+        )),
+        Err(failure) => Err(format!("{}: {failure}", failure.code())),
+    }
+}
+
+/// The answer for the main thread.
+fn found(answer: Answer) -> Vec<FoundAddress> {
+    match answer {
+        Answer::Addresses(addresses) => found_addresses(addresses),
+        Answer::Services(services) => services.into_iter().map(found_service).collect(),
+        Answer::Name(_) => Vec::new(),
+    }
+}
+
+fn found_addresses(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<FoundAddress> {
+    let found = |ip| FoundAddress { ip, record: None };
+    addresses.into_iter().map(found).collect()
+}
+
+fn found_service(service: ServiceAddress) -> FoundAddress {
+    FoundAddress {
+        ip: service.address,
+        record: Some(FoundService {
+            priority: service.priority,
+            port: service.port,
+            weight: service.weight,
+            target: service.host.to_string().into_bytes().into(),
+        }),
     }
 }
 

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, UdpSocket};
 use std::time::{Duration, Instant};
 
+use server_base::resolver_status::{Request, ResolverStatus, Response};
 use server_base::waker::{WakeKey, WakeQueue};
 use sys::poll::Events;
 
@@ -99,6 +100,7 @@ fn configured(server: SocketAddr) -> Arc<NameServers> {
         valid_ms: None,
         ipv4: true,
         ipv6: false,
+        status: None,
     })
 }
 
@@ -256,4 +258,28 @@ fn resolvers_beyond_the_limit_go_unless_somebody_waits() {
     assert_eq!(turns.names.known.len(), RESOLVERS_MAX);
     turns.ask(Some(&by(RESOLVERS_MAX as u64)), "192.0.2.1", 20_000);
     assert_eq!(turns.names.known.len(), 2);
+}
+
+#[test]
+fn queries_and_responses_of_a_status_zone_are_counted() {
+    let server = server(&["app.test"], 3);
+    let status = ResolverStatus::attach("counted");
+    let mut turns = Loop::new(server.address, "", "");
+    let mut by = NameServers::clone(&configured(server.address));
+    by.status = Some(status.clone());
+    let by = Arc::new(by);
+    for (name, answer) in [
+        ("app.test", "192.0.2.7"),
+        ("none.test", "3: Host not found"),
+    ] {
+        let lookup = turns.ask(Some(&by), name, 20_000);
+        assert_eq!(turns.answer(&lookup), answer);
+    }
+    // The answer is known.
+    let lookup = turns.ask(Some(&by), "app.test", 20_000);
+    assert!(lookup.is_answered());
+    let requests = [Request::Name, Request::Srv, Request::Addr].map(|kind| status.requests(kind));
+    assert_eq!(requests, [2, 0, 0]);
+    let responses = [Response::NoError, Response::NxDomain, Response::TimedOut];
+    assert_eq!(responses.map(|kind| status.responses(kind)), [1, 1, 0]);
 }

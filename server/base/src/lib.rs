@@ -34,6 +34,7 @@ pub mod peer;
 pub mod per_thread;
 pub mod periodic_task;
 pub mod regex;
+pub mod resolver_status;
 pub mod s3_fifo;
 pub mod samples;
 pub mod shared_list;

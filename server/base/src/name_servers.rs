@@ -10,6 +10,7 @@ use conf::{ConfError, Directive};
 
 use crate::address::parse_endpoint;
 use crate::config::ConfigContext;
+use crate::resolver_status::ResolverStatus;
 
 /// One `resolver`. Locations that inherit it share it, so its pointer identifies the cache of its names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -22,6 +23,8 @@ pub struct NameServers {
     pub ipv4: bool,
     /// Whether names are resolved to IPv6 addresses.
     pub ipv6: bool,
+    /// `status_zone`.
+    pub status: Option<ResolverStatus>,
 }
 
 /// Parses the words of `resolver`.
@@ -34,6 +37,7 @@ pub fn name_servers(cx: &mut dyn ConfigContext, d: &Directive) -> Result<NameSer
         valid_ms: None,
         ipv4: true,
         ipv6: true,
+        status: None,
     };
     for word in &d.args {
         let text = word.as_str();
@@ -51,10 +55,8 @@ pub fn name_servers(cx: &mut dyn ConfigContext, d: &Directive) -> Result<NameSer
             }
             Some(("ipv4", value)) => read.ipv4 = on_or_off(value)?,
             Some(("ipv6", value)) => read.ipv6 = on_or_off(value)?,
-            Some(("status_zone", _)) => {
-                let text = "the \"status_zone\" parameter is not built yet";
-                return Err(ConfError::word(d, word, text));
-            }
+            Some(("status_zone", "")) => return Err(invalid()),
+            Some(("status_zone", name)) => read.status = Some(ResolverStatus::attach(name)),
             _ => {
                 let found = parse_endpoint(text, DNS_PORT, &mut |host| cx.look_up(host));
                 let refused =

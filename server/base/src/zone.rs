@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use crate::lru::Lru;
-pub use names::{Zones, refer, size_of};
+pub use names::{SIZE_MIN_BYTES, Zones, refer, size_of};
 
 /// Values by key within a budget.
 pub struct Zone<V> {

@@ -6,7 +6,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`, `ngx_http_upstream_module`.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -48,7 +48,14 @@ pub trait Connector {
 
 /// A name being resolved. Dropping it cancels the query.
 #[derive(Clone, Debug, Default)]
-pub struct Lookup(Rc<RefCell<Option<Result<Resolved, String>>>>);
+pub struct Lookup(Rc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    answer: RefCell<Option<Result<Resolved, String>>>,
+    /// Incremented with the answer.
+    answers: RefCell<Option<Rc<Cell<usize>>>>,
+}
 
 /// Resolves a name for the request. Arguments: name servers, name, and timeout in milliseconds (0: none).
 pub type Resolve<'a> = &'a mut dyn FnMut(Option<&Arc<NameServers>>, &str, u64) -> Lookup;
@@ -71,17 +78,28 @@ impl Lookup {
 
     /// Returns the answer, if there is one. An error has the text for the log, such as "3: Host not found".
     pub fn answer(&self) -> Option<Result<Resolved, String>> {
-        self.0.borrow().clone()
+        self.0.answer.borrow().clone()
     }
 
     /// Whether the answer is there.
     pub fn is_answered(&self) -> bool {
-        self.0.borrow().is_some()
+        self.0.answer.borrow().is_some()
     }
 
     /// Sets the answer. Called by the connector, which then wakes the exchange.
     pub fn complete(&self, answer: Result<Resolved, String>) {
-        *self.0.borrow_mut() = Some(answer);
+        *self.0.answer.borrow_mut() = Some(answer);
+        if let Some(answers) = self.0.answers.take() {
+            answers.set(answers.get() + 1);
+        }
+    }
+
+    /// Counts the answer of this lookup in a counter, which several lookups can share: now, or once it is there.
+    pub(crate) fn count_in(&self, answers: &Rc<Cell<usize>>) {
+        match self.is_answered() {
+            true => answers.set(answers.get() + 1),
+            false => drop(self.0.answers.replace(Some(Rc::clone(answers)))),
+        }
     }
 
     /// Whether the exchange has dropped its copy of the lookup. Called by the connector, which has the other copy.

@@ -8,6 +8,7 @@
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::ops::Index;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
@@ -17,8 +18,10 @@ use server_base::name_servers::NameServers;
 
 use crate::balance::Method;
 use crate::health::active::CheckSpec;
+use crate::members::PEERS_MAX;
 use crate::route::UpstreamAddr;
 pub use crate::server::{Server, UnresolvedHost};
+use crate::shared::{PeerSettings, SharedPeers, Zone};
 
 /// The index of a group in its configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,10 @@ pub struct Group {
     pub servers: Vec<Server>,
     /// The method of choosing a server; `None`: the servers take turns.
     pub method: Option<Arc<dyn Method>>,
+    /// `zone`; `None`: each thread has its own peers.
+    pub zone: Option<Zone>,
+    /// `state`: the file of the servers.
+    pub state: Option<PathBuf>,
     /// `keepalive`; `None` if no connections are kept.
     pub keepalive: Option<Keepalive>,
     /// Name servers for hosts that were not found; `None`: those of the system.
@@ -213,12 +220,30 @@ impl Groups {
     ) -> Result<(), ConfError> {
         for group in &mut self.list {
             look_up_host(cx, group)?;
-            if group.servers.iter().all(|server| server.is_backup) {
+            // A file may have no servers yet.
+            let may_be_empty = group.state.is_some();
+            if !may_be_empty && group.servers.iter().all(|server| server.is_backup) {
                 let name = String::from_utf8_lossy(&group.name);
                 return Err(group.error(format!("no servers in upstream \"{name}\"")));
             }
             if let Some(method) = &group.method {
                 method.prepare(&group.servers);
+            }
+            let has_resolve = |server: &Server| {
+                let host = server.unresolved.as_ref();
+                host.is_some_and(|host| host.has_resolve)
+            };
+            if group.zone.is_none() && group.servers.iter().any(has_resolve) {
+                let name = String::from_utf8_lossy(&group.name);
+                return Err(group.error(format!(
+                    "resolving names at run time requires upstream \"{name}\" to be in shared memory"
+                )));
+            }
+            let addresses = group.servers.iter().map(|server| server.addresses.len());
+            if addresses.sum::<usize>() > PEERS_MAX {
+                let name = String::from_utf8_lossy(&group.name);
+                let text = format!("more than {PEERS_MAX} servers in upstream \"{name}\"");
+                return Err(group.error(text));
             }
             group.resolver = group.resolver.take().or_else(|| resolver.0.cloned());
             group.resolver_timeout_ms.get_or_insert(resolver.1);
@@ -241,6 +266,8 @@ impl Groups {
             port,
             servers: Vec::new(),
             method: None,
+            zone: None,
+            state: None,
             keepalive: None,
             resolver: None,
             resolver_timeout_ms: None,
@@ -263,6 +290,21 @@ impl Groups {
 }
 
 impl Group {
+    /// Returns the peers shared by all threads, if the group has a zone.
+    pub fn shared_peers(&self) -> Option<&Arc<SharedPeers>> {
+        let zone = self.zone.as_ref()?;
+        Some(zone.peers(&self.peer_settings()))
+    }
+
+    /// Returns the settings that its shared peers take over.
+    pub(crate) fn peer_settings(&self) -> PeerSettings<'_> {
+        PeerSettings {
+            servers: &self.servers,
+            method: self.method.as_deref(),
+            checks: &self.checks,
+        }
+    }
+
     /// An error about the group, at its first use.
     fn error(&self, text: String) -> ConfError {
         ConfError::word(&self.at, self.at.word(0), text)
@@ -289,9 +331,8 @@ fn look_up_host(cx: &mut dyn ConfigContext, group: &mut Group) -> Result<(), Con
                 return Err(error);
             }
             server.unresolved = Some(UnresolvedHost {
-                name,
-                port: group.port,
                 error: Some(error),
+                ..UnresolvedHost::new(&name, group.port)
             });
         }
     }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use server_base::name_servers::NameServers;
 
+use crate::first_lookups::FirstLookups;
 use crate::group::{Group, GroupId, Groups, Keepalive};
 use crate::peer::{Peer, SelectedPeer};
 use crate::peers::{PeerId, PeerList};
@@ -32,6 +33,8 @@ pub struct LocalGroup {
     pub(crate) name: Box<[u8]>,
     pub(crate) peers: Peers,
     pub(crate) hosts: Option<Box<ResolvedHosts>>,
+    /// For hosts of shared peers.
+    pub(crate) first_lookups: Option<Box<FirstLookups>>,
     pub(crate) keepalive: Option<Keepalive>,
     pub(crate) digest: u64,
     /// Addresses and names by index, made with the first choice of a peer; `None` for a group of one request.
@@ -81,8 +84,11 @@ impl LocalGroup {
     pub fn new(group: &Group) -> Self {
         let timeout_ms = group.resolver_timeout_ms.unwrap_or_default();
         let by = (group.resolver.as_ref(), timeout_ms);
-        let local = Self::of(&group.name, &group.servers, by);
-        if group.method.is_some() {
+        let local = match group.shared_peers() {
+            Some(peers) => Self::of_shared(&group.name, Arc::clone(peers), by),
+            None => Self::of(&group.name, &group.servers, by),
+        };
+        if group.method.is_some() && group.zone.is_none() {
             let method = group.method.as_deref();
             local.peers.with(|peers| peers.set_method(method));
         }
@@ -149,9 +155,10 @@ impl LocalGroup {
     }
 
     /// Makes a group with peers shared by all threads.
-    pub fn of_shared(name: &[u8], peers: Arc<SharedPeers>) -> Self {
+    pub fn of_shared(name: &[u8], peers: Arc<SharedPeers>, by: LookupBy<'_>) -> Self {
         Self {
             selected: Some(RefCell::default()),
+            first_lookups: Some(Box::new(FirstLookups::new(by.0, by.1))),
             ..Self::with(name, Peers::Shared(peers), None)
         }
     }
@@ -169,6 +176,7 @@ impl LocalGroup {
             name: name.into(),
             peers,
             hosts,
+            first_lookups: None,
             keepalive: None,
             digest: 0,
             selected: None,

@@ -75,7 +75,7 @@ impl Peer {
         &self.addr
     }
 
-    /// Returns the server as written.
+    /// Returns the server as written, or the name of its address in a service.
     pub fn server(&self) -> &Arc<[u8]> {
         &self.server
     }
@@ -121,10 +121,7 @@ impl Peer {
 impl SelectedPeer {
     /// Copies a peer's names.
     pub fn of(peer: &Peer) -> Self {
-        let addr = match &peer.addr {
-            UpstreamAddr::Inet(addr) => UpstreamAddr::Inet(*addr),
-            UpstreamAddr::Unix(path) => UpstreamAddr::Unix(Arc::from(&**path)),
-        };
+        let addr = peer.addr.duplicate();
         let name = match &addr {
             UpstreamAddr::Unix(path) => [b"unix:", &**path].concat(),
             UpstreamAddr::Inet(addr) => addr.to_string().into_bytes(),

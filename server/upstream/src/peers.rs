@@ -6,7 +6,6 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::balance::round_robin::TriedNumbers;
@@ -126,36 +125,27 @@ impl PeerList {
         self.changes = self.changes.wrapping_add(1);
     }
 
-    /// Replaces the servers. Peers with the same address keep their counters.
-    pub fn set_servers(&mut self, servers: &[Server]) {
+    /// Sets the parameters of a peer's server. Its counters stay. [`Self::set_list`] must follow.
+    pub fn set_server(&mut self, id: PeerId, server: &Server) {
         self.close();
-        let mut before: HashMap<UpstreamAddr, Vec<PeerId>> = HashMap::new();
-        // Reversed, since peers are taken from the end.
-        for index in self.primary.list().iter().chain(self.backup.list()).rev() {
-            let peer = &self.peers[*index as usize];
-            let id = PeerId {
-                index: *index,
-                life: peer.life,
-            };
-            before.entry(peer.addr().clone()).or_default().push(id);
+        if let Some(peer) = self.get_mut(id) {
+            peer.set_server(server);
         }
-        let mut ids = Vec::new();
-        for server in servers {
-            for addr in &server.addresses {
-                let id = match before.get_mut(addr).and_then(Vec::pop) {
-                    Some(id) => {
-                        self.peers[id.index as usize].set_server(server);
-                        id
-                    }
-                    None => self.add(server, addr),
-                };
-                ids.push(id);
-            }
+    }
+
+    /// Makes the order of choices consistent again after a panic inside of a choice.
+    pub(crate) fn recover(&mut self) {
+        self.primary.reset(&mut self.peers);
+        self.backup.reset(&mut self.peers);
+    }
+
+    /// Leaves the marks of a change without the change, as a panic can.
+    #[cfg(test)]
+    pub(crate) fn corrupt(&mut self) {
+        for peer in &mut self.peers {
+            peer.weights.is_changed = true;
+            peer.weights.current = i64::from(peer.number) << 40;
         }
-        for gone in before.into_values().flatten() {
-            self.remove(gone);
-        }
-        self.set_list(&ids);
     }
 
     /// Sets the health checks of the group. Peers keep states of checks as far as [`CheckSpec::initial`] permits.

@@ -1,6 +1,7 @@
 //! Round robin; recorded sequences are those of nginx 1.31.4 with the same servers.
 
 use super::*;
+use crate::members::Members;
 
 fn addr(port: u16) -> UpstreamAddr {
     UpstreamAddr::Inet(([127, 0, 0, 1], port).into())
@@ -272,6 +273,13 @@ fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
     }
 }
 
+/// Sets the servers of both lists.
+fn commit(members: &mut [Members; 2], lists: &mut [PeerList; 2], servers: &[Server]) {
+    for (members, list) in members.iter_mut().zip(lists) {
+        members.commit(servers, true, list);
+    }
+}
+
 #[test]
 fn choices_are_those_of_a_scan() {
     let mut in_tournaments = [0; 2];
@@ -281,7 +289,9 @@ fn choices_are_those_of_a_scan() {
         // Out of 32 attempts, this many fail.
         let failing = [1, 4, 8][rng.usize(..3)];
         let mut servers: Vec<Server> = (1..=count).map(|port| any_server(rng, port)).collect();
-        let mut lists = [peers(&servers), peers(&servers)];
+        let mut lists = [(); 2].map(|()| PeerList::default());
+        let mut members = [(); 2].map(|()| Members::default());
+        commit(&mut members, &mut lists, &servers);
         let mut now_s = 1000;
         let mut held: Vec<PeerId> = Vec::new();
         for n in 0..700 {
@@ -317,7 +327,7 @@ fn choices_are_those_of_a_scan() {
                 let at = rng.usize(..servers.len());
                 let port = 1 + rng.u16(..count);
                 servers[at] = any_server(rng, port);
-                lists.iter_mut().for_each(|list| list.set_servers(&servers));
+                commit(&mut members, &mut lists, &servers);
             }
         }
     }
@@ -352,11 +362,12 @@ fn short_lists_and_lists_after_many_failures_have_no_tournament() {
 
 #[test]
 fn a_peer_with_another_address_does_not_inherit_from_the_one_before() {
-    let mut peers = peers(&[server(1, 1), server(2, 1)]);
+    let (mut peers, mut members) = (PeerList::default(), Members::default());
+    members.commit(&[server(1, 1), server(2, 1)], true, &mut peers);
     let [_, second, _] = [(); 3].map(|()| choose(&mut peers, &mut TriedPeers::default(), 1000));
     let second = second.expect("one is usable");
     assert_eq!(port(&peers, second), 2);
-    peers.set_servers(&[server(1, 1), server(3, 1)]);
+    members.commit(&[server(1, 1), server(3, 1)], true, &mut peers);
     assert!(peers.get(second).is_none());
     peers.release(second);
     assert!(!peers.fail(second, 1000));

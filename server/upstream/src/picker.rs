@@ -16,6 +16,7 @@ use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
 use crate::resolved_hosts::PendingLookups;
 use crate::route::Pool;
+use crate::shared::Peers;
 use crate::times::AttemptTimes;
 
 /// Result of [`Picker::pick`].
@@ -51,6 +52,8 @@ pub struct Picker {
     /// The group had only one peer when `current` was chosen.
     is_single: bool,
     measured: Measured,
+    /// See [`Picker::tries`].
+    tries: u32,
     tried: TriedPeers,
     key: PickKey,
     asked: PendingLookups,
@@ -72,6 +75,7 @@ impl Picker {
             current: None,
             is_single: false,
             measured: Measured::default(),
+            tries: 0,
             tried: TriedPeers::default(),
             key: PickKey::default(),
             asked: PendingLookups::default(),
@@ -86,15 +90,20 @@ impl Picker {
     /// Returns the maximum number of attempts, as counted by nginx (`pc->tries`). It is known once a server was chosen,
     /// since names may have to be resolved before.
     pub fn tries(&self) -> u32 {
-        let tries = self.group.peers.with(|peers| peers.tries());
-        u32::try_from(tries).unwrap_or(u32::MAX)
+        match self.tries {
+            0 => self.group.peers.with(|peers| tries(peers)),
+            tries => tries,
+        }
     }
 
     /// Chooses a server. [`Picker::finish`] or the drop uncounts its connection for `max_conns`. `now_ms` is monotonic.
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
         if self.group.hosts.is_none() {
-            return self.choose(now_ms).map_or(Pick::None, Pick::Selected);
+            return match self.choose(now_ms) {
+                Some(chosen) => Pick::Selected(chosen),
+                None => self.pick_after_first_lookups(now_ms, resolve),
+            };
         }
         let group = Rc::clone(&self.group);
         let Some(hosts) = &group.hosts else {
@@ -182,15 +191,32 @@ impl Picker {
         Some(pool::pool(self.group.digest, keepalive, place))
     }
 
+    /// No server of a group is usable; maybe because hosts of shared peers have no addresses so far.
+    #[cold]
+    fn pick_after_first_lookups(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
+        let group = Rc::clone(&self.group);
+        let (Some(first), Peers::Shared(peers)) = (&group.first_lookups, &group.peers) else {
+            return Pick::None;
+        };
+        if !first.look_up(peers, &mut self.asked, resolve) {
+            return Pick::None;
+        }
+        if self.asked.is_waiting() {
+            return Pick::Wait;
+        }
+        self.choose(now_ms).map_or(Pick::None, Pick::Selected)
+    }
+
     fn choose(&mut self, now_ms: u64) -> Option<SelectedPeer> {
         // All under one lock: another thread may remove the peer of a shared list.
-        let (id, is_single, selected) = self.group.peers.with(|peers| {
+        self.group.peers.with(|peers| {
             let id = peers.pick(&mut self.tried, &self.key, now_ms)?;
             self.measured = Measured::begin(peers, id, now_ms);
-            Some((id, peers.is_single(), self.group.selected(peers, id)?))
-        })?;
-        (self.current, self.is_single) = (Some(id), is_single);
-        Some(selected)
+            self.current = Some(id);
+            self.is_single = peers.is_single();
+            self.tries = tries(peers);
+            self.group.selected(peers, id)
+        })
     }
 
     #[inline]
@@ -241,6 +267,10 @@ impl Drop for Picker {
     fn drop(&mut self) {
         self.release();
     }
+}
+
+fn tries(peers: &PeerList) -> u32 {
+    u32::try_from(peers.tries()).unwrap_or(u32::MAX)
 }
 
 /// Converts to whole seconds, in which failures are counted, as in nginx.

@@ -374,7 +374,9 @@ fn an_answer_makes_hosts_due_though_no_server_is_chosen() {
     let hosts = bench.group.hosts.as_ref().expect("there is a host");
     let mut asked = PendingLookups::default();
     hosts.receive(&mut asked, &bench.group.peers, bench.now_ms);
-    assert!(!hosts.is_idle(&asked, bench.now_ms));
+    for (ms, idle) in [(499, true), (500, false)] {
+        assert_eq!(hosts.is_idle(&asked, bench.now_ms + ms), idle, "{ms}");
+    }
 }
 
 /// A group with an address that is no longer valid.
@@ -473,4 +475,28 @@ fn addresses_of_one_request_are_tried_each_once() {
     let mut picker = Picker::new(Rc::new(LocalGroup::of_addresses(vec![unix, inet])));
     let told: Vec<_> = (0..3).map(|_| bench.pick(&mut picker)).collect();
     assert_eq!(told, ["unix:/run/a", "192.0.2.1:80", "none"]);
+}
+
+#[test]
+fn hosts_that_do_not_resolve_cost_few_requests() {
+    let rng = &mut fastrand::Rng::with_seed(7);
+    let hosts = (0..50).map(|n| named(&format!("{n}.test")));
+    let mut bench = Bench::new(&[server(1)].into_iter().chain(hosts).collect::<Vec<_>>());
+    let mut pending: Vec<(u64, Lookup)> = Vec::new();
+    let (mut asked, mut asking) = (0, 0);
+    for _ in 0..500 {
+        bench.pass(10);
+        for (_, lookup) in pending.extract_if(.., |(at_ms, _)| *at_ms <= bench.now_ms) {
+            lookup.complete(Err("2: Server failure".to_owned()));
+        }
+        assert_eq!(bench.request(Outcome::Alive), "192.0.2.1:80");
+        let new: Vec<_> = bench.names.asked.drain(..).collect();
+        asking += usize::from(!new.is_empty());
+        asked += new.len();
+        let later = |(_, lookup)| (bench.now_ms + rng.u64(..1_000), lookup);
+        pending.extend(new.into_iter().map(later));
+    }
+    // Five seconds, in which each host was looked up again and again.
+    assert!(asked > 150, "{asked}");
+    assert!(asking <= 11, "{asking}");
 }

@@ -5,12 +5,16 @@
 //! If they expired [`STALE_MS`] ago or earlier, it waits. An error keeps the addresses, and ends the waits for as long.
 //! Without requests nothing is looked up.
 //!
-//! The cost of a request does not grow with the group: hosts are visited only at [`Hosts::due_ms`], or if no server is usable.
+//! The cost of a request does not grow with the group: hosts are visited at [`Hosts::due_ms`], if an answer has arrived, or
+//! if no server is usable. Failed hosts are due at common times, so during an outage of name servers one request in
+//! [`LOOKUP_GRID_MS`] visits them.
 //!
 //! Absent: sockets and the cache of answers, which belong to the connector.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use server_base::name_servers::NameServers;
@@ -37,6 +41,8 @@ struct Hosts {
     constant: Vec<PeerId>,
     /// Lookups that no request waits for, with the numbers of their hosts.
     lookups: Vec<(usize, Lookup)>,
+    /// Number of `lookups` with an answer.
+    answers: Rc<Cell<usize>>,
     /// The first time at which a host can need a lookup though a server is usable, monotonic milliseconds.
     due_ms: u64,
 }
@@ -60,7 +66,7 @@ struct Host {
 
 /// The lookups that one request waits for or has made: the number of the host; `None` once the answer was used.
 #[derive(Debug, Default)]
-pub(crate) struct PendingLookups(Vec<(usize, Option<Lookup>)>);
+pub(crate) struct PendingLookups(BTreeMap<usize, Option<Lookup>>);
 
 impl ResolvedHosts {
     /// The hosts of servers without addresses, and the peers of the other servers. `None`: no host is to be resolved.
@@ -95,6 +101,7 @@ impl ResolvedHosts {
             hosts,
             constant,
             lookups: Vec::new(),
+            answers: Rc::default(),
             due_ms: 0,
         };
         let resolved = Self {
@@ -108,8 +115,7 @@ impl ResolvedHosts {
     /// Whether a request with a usable server needs none of the other methods now.
     pub(crate) fn is_idle(&self, asked: &PendingLookups, now_ms: u64) -> bool {
         let hosts = self.hosts.borrow();
-        let is_answered = |(_, lookup): &(usize, Lookup)| lookup.is_answered();
-        asked.0.is_empty() && now_ms < hosts.due_ms && !hosts.lookups.iter().any(is_answered)
+        asked.0.is_empty() && now_ms < hosts.due_ms && hosts.answers.get() == 0
     }
 
     /// Applies the answers that have arrived.
@@ -118,6 +124,7 @@ impl ResolvedHosts {
             hosts,
             constant,
             lookups,
+            answers,
             due_ms,
         } = &mut *self.hosts.borrow_mut();
         let mut changed = false;
@@ -131,18 +138,23 @@ impl ResolvedHosts {
                 None => {}
             }
         }
-        for (n, lookup) in lookups.extract_if(.., |(_, lookup)| lookup.is_answered()) {
+        let is_answered = |(_, lookup): &mut (usize, Lookup)| lookup.is_answered();
+        let looked_at = if answers.take() > 0 { lookups.len() } else { 0 };
+        for (n, lookup) in lookups.extract_if(..looked_at, is_answered) {
             let host = &mut hosts[n];
             host.is_looked_up = false;
-            // A request may end before it computes the next time.
-            *due_ms = 0;
             match lookup.answer() {
                 Some(Ok(resolved)) => {
                     changed |= peers.with(|peers| host.set_addresses(&resolved, peers));
                 }
-                // `next_lookup_ms` was set at the start of this lookup.
-                _ => host.extend_validity(now_ms),
+                _ => {
+                    let next_ms = now_ms.next_multiple_of(LOOKUP_GRID_MS);
+                    host.next_lookup_ms = host.next_lookup_ms.max(next_ms);
+                    host.extend_validity(now_ms);
+                }
             }
+            // A request may end before it computes the next time.
+            *due_ms = host.due_ms().min(*due_ms);
         }
         if changed {
             peers.with(|peers| peers.set_list(&in_order(hosts, constant)));
@@ -164,7 +176,7 @@ impl ResolvedHosts {
             };
             if wanted && !asked.has(n) {
                 let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
-                asked.0.push((n, Some(lookup)));
+                asked.0.insert(n, Some(lookup));
             }
         }
     }
@@ -179,9 +191,11 @@ impl ResolvedHosts {
             if is_old && may_look_up && !asked.has(n) {
                 // The exchange is woken once more than it needs.
                 let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
+                lookup.count_in(&hosts.answers);
                 hosts.lookups.push((n, lookup));
                 host.is_looked_up = true;
-                host.next_lookup_ms = now_ms + LOOKUP_PAUSE_MS;
+                // Hosts that fail are due at one time, so that one request visits them all.
+                host.next_lookup_ms = (now_ms + LOOKUP_GRID_MS).next_multiple_of(LOOKUP_GRID_MS);
             }
         }
         hosts.due_ms = hosts.hosts.iter().map(Host::due_ms).min().unwrap_or(0);
@@ -201,14 +215,34 @@ impl ResolvedHosts {
 }
 
 impl PendingLookups {
+    /// Adds a lookup.
+    pub(crate) fn insert(&mut self, n: usize, lookup: Lookup) {
+        self.0.insert(n, Some(lookup));
+    }
+
+    /// Whether the request has looked up no host.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes the answers that have arrived.
+    pub(crate) fn take_answers(&mut self) -> Vec<(usize, Result<Resolved, String>)> {
+        let taken = self.0.iter_mut().filter_map(|(n, lookup)| {
+            let answer = lookup.as_ref()?.answer()?;
+            *lookup = None;
+            Some((*n, answer))
+        });
+        taken.collect()
+    }
+
     /// Whether the request has looked up a host.
-    fn has(&self, n: usize) -> bool {
-        self.0.iter().any(|(known, _)| *known == n)
+    pub(crate) fn has(&self, n: usize) -> bool {
+        self.0.contains_key(&n)
     }
 
     /// Whether an answer is missing.
     pub(crate) fn is_waiting(&self) -> bool {
-        let mut lookups = self.0.iter().filter_map(|(_, lookup)| lookup.as_ref());
+        let mut lookups = self.0.values().filter_map(Option::as_ref);
         lookups.any(|lookup| !lookup.is_answered())
     }
 }
@@ -276,5 +310,5 @@ fn in_order(hosts: &[Host], constant: &[PeerId]) -> Vec<PeerId> {
 /// Time after their expiry during which addresses are used while new ones are looked up, milliseconds. So a busy group never
 /// waits, and an idle one does not use an address that may belong to another host by now.
 const STALE_MS: u64 = 10_000;
-/// The shortest time between two lookups of a host that no request waits for, milliseconds.
-const LOOKUP_PAUSE_MS: u64 = 1_000;
+/// Lookups that no request waits for are this far apart at least, and twice as far at most, milliseconds.
+const LOOKUP_GRID_MS: u64 = 500;

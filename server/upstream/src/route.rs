@@ -19,6 +19,17 @@ pub enum UpstreamAddr {
     Unix(Arc<[u8]>),
 }
 
+impl UpstreamAddr {
+    /// Makes a copy that shares no memory.
+    #[must_use]
+    pub fn duplicate(&self) -> Self {
+        match self {
+            Self::Inet(addr) => Self::Inet(*addr),
+            Self::Unix(path) => Self::Unix(Arc::from(&**path)),
+        }
+    }
+}
+
 impl fmt::Display for UpstreamAddr {
     /// As in `$upstream_addr`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,9 +1,10 @@
-//! `server` of a group: its parameters, and the addresses of its host.
+//! One `server` of a group: its address or host, and its parameters.
 //!
-//! Absent: the state of an address ([`crate::peer`]).
+//! Absent: the state of a server, which its peers have ([`crate::peer`]).
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, `server`; nginx's behaviour.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
@@ -13,13 +14,13 @@ use server_base::config::ConfigContext;
 use crate::route::UpstreamAddr;
 
 /// One `server`.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
     /// The name as written.
     pub name: Arc<[u8]>,
     /// Its addresses; empty while its host is not found.
     pub addresses: Vec<UpstreamAddr>,
-    /// The host that was not found when the configuration was read: it is resolved at run time.
+    /// A host that is resolved at run time: it was not found when the configuration was read, or has `resolve`.
     pub unresolved: Option<UnresolvedHost>,
     /// `weight`.
     pub weight: i64,
@@ -40,9 +41,13 @@ pub struct Server {
 pub struct UnresolvedHost {
     /// The name.
     pub name: String,
-    /// The port of its addresses.
+    /// The port of its addresses, unless it has a service.
     pub port: u16,
-    /// The error with its place; `None` for the host of one request.
+    /// `service`.
+    pub service: Option<Box<str>>,
+    /// `resolve`: its addresses are followed although it could be found.
+    pub has_resolve: bool,
+    /// The error with its place, if it was not found.
     pub(crate) error: Option<ConfError>,
 }
 
@@ -52,7 +57,27 @@ impl UnresolvedHost {
         Self {
             name: name.to_owned(),
             port,
+            service: None,
+            has_resolve: false,
             error: None,
+        }
+    }
+
+    /// Makes a host with `resolve`, and its service if it has one.
+    pub fn followed(name: &str, port: u16, service: Option<&str>) -> Self {
+        Self {
+            service: service.map(Box::from),
+            has_resolve: true,
+            ..Self::new(name, port)
+        }
+    }
+
+    /// Copies the host, without the place of its error.
+    pub(crate) fn without_error(&self) -> Self {
+        Self {
+            service: self.service.clone(),
+            has_resolve: self.has_resolve,
+            ..Self::new(&self.name, self.port)
         }
     }
 }
@@ -77,39 +102,72 @@ impl Server {
         cx: &mut dyn ConfigContext,
         d: &Directive,
     ) -> Result<(), ConfError> {
+        if let Some((host, error)) = self.endpoint(d, |host| cx.look_up(host))? {
+            self.unresolved = Some(UnresolvedHost {
+                error: Some(error),
+                ..host
+            });
+        }
+        Ok(())
+    }
+
+    /// Reads the address of a `server` directive with `resolve`: its host is looked up at run time, with `service` by SRV
+    /// records.
+    ///
+    /// # Errors
+    /// nginx's.
+    pub fn read_followed_address(
+        &mut self,
+        d: &Directive,
+        service: Option<&str>,
+    ) -> Result<(), ConfError> {
+        let host = self.endpoint(d, |_| None)?;
+        let text = d.arg_str(0);
+        let why = match (service, &host) {
+            (Some(_), _) if has_port(text) => "may not have port",
+            (Some(_), None) => "requires domain name",
+            _ => {
+                self.unresolved =
+                    host.map(|(host, _)| UnresolvedHost::followed(&host.name, host.port, service));
+                return Ok(());
+            }
+        };
+        let text = format!("service upstream \"{text}\" {why}");
+        Err(ConfError::word(d, d.word(0), text))
+    }
+
+    /// Reads the address of a `server` directive. Returns a host that was not found, and the error for it.
+    fn endpoint(
+        &mut self,
+        d: &Directive,
+        mut find: impl FnMut(&str) -> Option<Vec<IpAddr>>,
+    ) -> Result<Option<(UnresolvedHost, ConfError)>, ConfError> {
         let text = d.arg_str(0);
         self.name = Arc::from(d.arg(0));
         let mut missing = None;
         let mut look_up = |host: &str| {
-            let found = cx.look_up(host);
+            let found = find(host);
             if found.is_none() {
                 missing = Some(host.to_owned());
             }
             found
         };
-        let error = |why: &str| {
-            let text = format!("{why} in upstream \"{text}\"");
-            ConfError::word(d, d.word(0), text)
-        };
-        match (
-            parse_endpoint(text, SERVER_PORT, &mut look_up),
-            &mut missing,
-        ) {
-            (Ok(found), _) => self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect(),
-            (Err(why), Some(name)) => {
-                // The port was valid, since it is parsed before the lookup.
-                let port = text
-                    .split_once(':')
-                    .and_then(|(_, port)| conf::parse_digits(port));
-                self.unresolved = Some(UnresolvedHost {
-                    name: std::mem::take(name),
-                    port: port.unwrap_or(SERVER_PORT),
-                    error: Some(error(why)),
-                });
+        let found = parse_endpoint(text, SERVER_PORT, &mut look_up);
+        let why = match found {
+            Ok(found) => {
+                self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect();
+                return Ok(None);
             }
-            (Err(why), None) => return Err(error(why)),
-        }
-        Ok(())
+            Err(why) => why,
+        };
+        let error = ConfError::word(d, d.word(0), format!("{why} in upstream \"{text}\""));
+        let Some(name) = missing else {
+            return Err(error);
+        };
+        // The port was valid, since it is parsed before the lookup.
+        let port = text.split_once(':').map(|(_, port)| port);
+        let port = port.and_then(conf::parse_digits).unwrap_or(SERVER_PORT);
+        Ok(Some((UnresolvedHost::new(&name, port), error)))
     }
 
     /// Makes the server of an undefined group.
@@ -119,6 +177,12 @@ impl Server {
             ..Self::new()
         }
     }
+}
+
+/// Whether an address has a port.
+fn has_port(address: &str) -> bool {
+    let after_ip = address.split_once(']').map(|(_, rest)| rest);
+    after_ip.unwrap_or(address).contains(':')
 }
 
 /// Default port of a `server`.

@@ -1,16 +1,20 @@
 //! The peers of a group: of one thread, or shared by all threads.
 //!
-//! Shared peers are kept over reloads. A process has a registry of them by the name of their group. If an older
-//! configuration still uses a group, a new one with that name gets the same peers, with its own servers. A lock is held
-//! for one choice or one result: the order of a choice depends on the sums of all peers, so single atomic counters
-//! would not do.
+//! A group with `zone` has shared peers, which outlive a reload ([`crate::zones`]). A lock is held for one choice or one
+//! result: the order of a choice depends on the sums of all peers, so single atomic counters would not do.
 //!
-//! Absent: the directive that enables them; peers by names that are resolved at run time.
+//! Absent: peers shared between processes, since all threads serve in one.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use crate::balance::Method;
+use crate::found::FoundAddress;
+pub use crate::members::{Full, MemberId, PEERS_MAX};
+use crate::health::active::CheckSpec;
+use crate::members::{Member, Members};
 use crate::peers::PeerList;
 use crate::server::Server;
 
@@ -27,15 +31,244 @@ pub enum Peers {
     Shared(Arc<SharedPeers>),
 }
 
-/// The peers of a group, shared by all threads.
+/// `zone` of a group in a configuration.
 #[derive(Debug)]
-pub struct SharedPeers(Mutex<PeerList>);
+pub struct Zone {
+    name: Box<[u8]>,
+    /// Set by [`crate::zones::adopt`], or by the first use in a program without it, such as a test.
+    peers: OnceLock<Arc<SharedPeers>>,
+}
+
+/// Settings of a group that its shared peers take over.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PeerSettings<'a> {
+    /// The servers.
+    pub servers: &'a [Server],
+    /// The method of choosing; `None`: the servers take turns.
+    pub method: Option<&'a dyn Method>,
+    /// The health checks.
+    pub checks: &'a [CheckSpec],
+}
+
+/// A host of a group, which the main thread looks up again and again.
+#[derive(Clone, Debug)]
+pub struct FollowedHost {
+    /// Its number in the group.
+    pub id: MemberId,
+    /// The name.
+    pub name: Box<str>,
+    /// `service`.
+    pub service: Option<Box<str>>,
+}
+
+/// The peers of a group, shared by all threads. Its methods may be called by any thread.
+pub struct SharedPeers {
+    /// Locked before `list` if both are.
+    members: Mutex<Members>,
+    list: Mutex<PeerList>,
+    /// A host without a service was not looked up so far.
+    has_unanswered: AtomicBool,
+    /// Servers were changed at run time since [`Self::take_changed`].
+    is_changed: AtomicBool,
+    /// Wakes the main thread.
+    notify: OnceLock<Notify>,
+}
+
+/// Wakes the main thread after a change of servers at run time.
+pub type Notify = Arc<NotifyFn>;
+type NotifyFn = dyn Fn() + Send + Sync;
+
+impl Zone {
+    /// Makes a zone with this name, without peers so far.
+    pub fn new(name: &[u8]) -> Self {
+        Self {
+            name: name.into(),
+            peers: OnceLock::new(),
+        }
+    }
+
+    /// Returns the name.
+    pub fn name(&self) -> &[u8] {
+        &self.name
+    }
+
+    /// Sets the peers of its group, unless they were made already.
+    pub(crate) fn set_peers(&self, peers: Arc<SharedPeers>) {
+        let _ = self.peers.set(peers);
+    }
+
+    /// Returns the peers of its group, with these settings if they are made now.
+    pub fn peers(&self, settings: &PeerSettings<'_>) -> &Arc<SharedPeers> {
+        (self.peers).get_or_init(|| Arc::new(SharedPeers::new(settings)))
+    }
+}
 
 impl SharedPeers {
+    /// Makes peers with these settings.
+    pub fn new(settings: &PeerSettings<'_>) -> Self {
+        let made = Self {
+            members: Mutex::default(),
+            list: Mutex::default(),
+            has_unanswered: AtomicBool::new(false),
+            is_changed: AtomicBool::new(false),
+            notify: OnceLock::new(),
+        };
+        made.commit(settings);
+        made.lock().set_checks(settings.checks);
+        made
+    }
+
+    /// Sets the function that wakes the main thread. The first one counts.
+    pub fn set_notify(&self, notify: &Notify) {
+        self.notify.get_or_init(|| Arc::clone(notify));
+    }
+
+    /// Returns whether servers were changed at run time since the last call.
+    pub fn take_changed(&self) -> bool {
+        self.is_changed.swap(false, Ordering::AcqRel)
+    }
+
+    /// Returns the parameters of all servers in order, as for a `state` file.
+    pub fn servers(&self) -> Vec<Server> {
+        let members = self.members();
+        let servers = members.list().iter().map(|member| member.server.clone());
+        servers.collect()
+    }
+
+    /// Records a change at run time, and wakes the main thread.
+    fn changed(&self) {
+        self.is_changed.store(true, Ordering::Release);
+        if let Some(notify) = self.notify.get() {
+            notify();
+        }
+    }
+
     /// Locks the list.
     pub fn lock(&self) -> MutexGuard<'_, PeerList> {
-        // A panic of another thread leaves consistent counters.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.list.lock().unwrap_or_else(|poisoned| {
+            // A thread has panicked inside of a choice, so sums and marks may contradict each other.
+            let mut list = poisoned.into_inner();
+            list.recover();
+            self.list.clear_poison();
+            list
+        })
+    }
+
+    /// Locks the servers.
+    pub(crate) fn members(&self) -> MutexGuard<'_, Members> {
+        (self.members.lock()).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes over the settings of a new configuration. Changes made at run time stay, except those of servers that the new
+    /// configuration has changed.
+    pub fn commit(&self, settings: &PeerSettings<'_>) {
+        let mut members = self.members();
+        let allows_backup = settings.method.is_none_or(|method| method.allows_backup());
+        let is_same = members.are_configured(settings.servers, allows_backup);
+        let mut list = self.lock();
+        if !is_same {
+            members.commit(settings.servers, allows_backup, &mut list);
+        }
+        list.set_method(settings.method);
+        // The thread of the checks sets those of the configuration when it takes it up.
+        if settings.checks.is_empty() {
+            list.set_checks(&[]);
+        }
+        drop(list);
+        self.note_unanswered(&members);
+    }
+
+    /// Returns the hosts of the group.
+    pub fn followed_hosts(&self) -> Vec<FollowedHost> {
+        let members = self.members();
+        members.list().iter().filter_map(FollowedHost::of).collect()
+    }
+
+    /// Whether a host without a service was not looked up so far.
+    pub(crate) fn has_unanswered(&self) -> bool {
+        self.has_unanswered.load(Ordering::Acquire)
+    }
+
+    /// Returns the hosts without a service that were not looked up so far.
+    pub(crate) fn unanswered_hosts(&self) -> Vec<FollowedHost> {
+        let members = self.members();
+        let hosts = members
+            .list()
+            .iter()
+            .filter(|member| member.is_unanswered());
+        hosts.filter_map(FollowedHost::of).collect()
+    }
+
+    /// Records that the lookup of a host has failed: no request waits for it again.
+    pub fn set_failed(&self, id: MemberId) {
+        let mut members = self.members();
+        members.set_failed(id);
+        self.note_unanswered(&members);
+    }
+
+    fn note_unanswered(&self, members: &Members) {
+        let has_unanswered = members.list().iter().any(Member::is_unanswered);
+        self.has_unanswered.store(has_unanswered, Ordering::Release);
+    }
+
+    /// Sets the addresses of a host. Peers with unchanged addresses keep their state. Returns the number of addresses
+    /// without a peer, since the group is full; `None`: the group has no such host now.
+    pub fn set_found(&self, id: MemberId, found: Vec<FoundAddress>) -> Option<usize> {
+        let mut members = self.members();
+        let left_out = members.set_found(id, found, &mut self.lock());
+        self.note_unanswered(&members);
+        left_out
+    }
+
+    /// Adds a server with one address or a host. It stays over reloads.
+    ///
+    /// # Errors
+    /// The group has [`PEERS_MAX`] peers.
+    pub fn add(&self, server: Server) -> Result<MemberId, Full> {
+        let mut members = self.members();
+        let added = members.add(server, &mut self.lock())?;
+        self.note_unanswered(&members);
+        drop(members);
+        self.changed();
+        Ok(added)
+    }
+
+    /// Removes a server until a configuration changes it. Returns whether there was one.
+    pub fn remove(&self, id: MemberId) -> bool {
+        let is_removed = self.members().remove(id, &mut self.lock());
+        if is_removed {
+            self.changed();
+        }
+        is_removed
+    }
+
+    /// Changes the parameters of a server, until a configuration changes them; its address stays. Returns whether there
+    /// is one.
+    pub fn modify(&self, id: MemberId, change: impl FnOnce(&mut Server)) -> bool {
+        let is_modified = self.members().modify(id, &mut self.lock(), change);
+        if is_modified {
+            self.changed();
+        }
+        is_modified
+    }
+}
+
+impl FollowedHost {
+    fn of(member: &Member) -> Option<Self> {
+        let host = member.server.unresolved.as_ref()?;
+        Some(Self {
+            id: member.id,
+            name: host.name.as_str().into(),
+            service: host.service.clone(),
+        })
+    }
+}
+
+impl fmt::Debug for SharedPeers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SharedPeers")
+            .field("list", &self.list)
+            .finish_non_exhaustive()
     }
 }
 
@@ -54,28 +287,3 @@ impl Peers {
         }
     }
 }
-
-/// Returns the shared peers with this name and sets their servers. Makes them if they are not in use. Names are
-/// case-insensitive.
-pub fn attach(name: &[u8], servers: &[Server]) -> Arc<SharedPeers> {
-    let mut registry = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
-    let all = registry.get_or_insert_default();
-    all.retain(|_, peers| peers.strong_count() > 0);
-    let name = name.to_ascii_lowercase();
-    if let Some(peers) = all.get(&name).and_then(Weak::upgrade) {
-        peers.lock().set_servers(servers);
-        return peers;
-    }
-    let peers = Arc::new(SharedPeers(Mutex::new(PeerList::of(servers))));
-    all.insert(name, Arc::downgrade(&peers));
-    peers
-}
-
-type Registry = HashMap<Vec<u8>, Weak<SharedPeers>>;
-
-/// Shared groups used by a configuration.
-static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
-
-#[cfg(test)]
-#[path = "shared_tests.rs"]
-mod tests;

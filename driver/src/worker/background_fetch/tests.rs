@@ -302,6 +302,7 @@ fn name_server(code: u8) -> Arc<NameServers> {
         valid_ms: None,
         ipv4: true,
         ipv6: false,
+        status: None,
     })
 }
 

@@ -103,7 +103,7 @@ pub fn size_of<'w>(
 }
 
 /// The smallest zone: nginx's eight pages of 4 KiB.
-const SIZE_MIN_BYTES: u64 = 8 * 4096;
+pub const SIZE_MIN_BYTES: u64 = 8 * 4096;
 
 #[cfg(test)]
 mod tests {

@@ -12,7 +12,10 @@ mod least_time;
 mod method;
 mod random;
 mod server;
+mod state;
+mod zone;
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
@@ -23,6 +26,7 @@ use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, GroupValues, KeySource};
 use server_upstream::balance::Method;
 use server_upstream::group::{Groups, Server};
+use server_upstream::shared::Zone;
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -36,6 +40,8 @@ pub(crate) const MODULE: Module = Module {
         least_conn::ROWS,
         least_time::ROWS,
         random::ROWS,
+        zone::ROWS,
+        state::ROWS,
     ],
     settings: &[
         <Block as Conf>::def,
@@ -69,6 +75,9 @@ conf::directives! {
 #[derive(Default)]
 struct Block {
     servers: Vec<Server>,
+    zone: Option<Zone>,
+    /// The file of `state`.
+    state: Option<PathBuf>,
     keepalive: keepalive::KeepaliveDirectives,
     method: Option<Arc<dyn Method>>,
     /// The source of the method's key.
@@ -91,13 +100,18 @@ fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     *b.conf_mut() = Block::default();
     conf::walk(b, d.items(), Contexts::UPSTREAM)?;
     let block = std::mem::take(b.conf_mut::<Block>());
-    if block.servers.is_empty() {
+    if block.state.is_some() && block.zone.is_none() {
+        return Err(ConfError::at_close(d, "\"state\" requires \"zone\""));
+    }
+    if block.servers.is_empty() && block.state.is_none() {
         return Err(ConfError::at_close(d, "no servers are inside upstream"));
     }
     let group = b.conf_mut::<Groups>().get_mut(id);
     group.keepalive = block.keepalive.resolve();
     group.servers = block.servers;
     group.method = block.method;
+    group.zone = block.zone;
+    group.state = block.state;
     group.resolver = block.resolver;
     group.resolver_timeout_ms = block.resolver_timeout_ms;
     if block.key.is_some() {

@@ -15,13 +15,17 @@ use super::Block;
 conf::directives! {
     pub(super) const ROWS: ConfigBuilder;
 
-    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup and down.
+    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup, down, resolve and service.
     directive "server": Contexts::UPSTREAM, ONE_MORE, "", "address [parameters]" => server;
 }
 
-/// One `server`.
+/// One `server` of the block, or of its file.
 fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
+    if b.conf_mut::<Block>().state.is_some() {
+        return Err(excluded_by_state(d));
+    }
     let mut server = Server::new();
+    let mut names = Names::default();
     let method = b.conf_mut::<Block>().method.as_ref();
     let allows_backup = method.is_none_or(|method| method.allows_backup());
     for word in &d.args[1..] {
@@ -29,29 +33,50 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
             let text = "balancing method does not support parameter \"backup\"";
             return Err(ConfError::word(d, word, text));
         }
-        parameter(&mut server, d, word)?;
+        parameter(&mut server, &mut names, d, word)?;
     }
     let text = d.arg_str(0);
     let wrong = |why: &str| {
         let text = format!("{why} in upstream \"{text}\"");
         Err(ConfError::word(d, d.word(0), text))
     };
+    if names.service.is_some() && !names.resolve {
+        let text = format!("service upstream \"{text}\" requires \"resolve\" parameter");
+        return Err(ConfError::word(d, d.word(0), text));
+    }
     match d.arg(0).strip_prefix(b"unix:") {
         Some(b"") => return wrong("no path in the unix domain socket"),
         Some(path) if path.len() > MAX_UNIX_PATH => {
             return wrong("too long path in the unix domain socket");
         }
+        Some(_) if names.service.is_some() => {
+            let text = format!("service upstream \"{text}\" may not have port");
+            return Err(ConfError::word(d, d.word(0), text));
+        }
         Some(path) => {
             server.name = Arc::from(d.arg(0));
             server.addresses = vec![UpstreamAddr::Unix(Arc::from(path))];
         }
+        None if names.resolve => server.read_followed_address(d, names.service.as_deref())?,
         None => server.read_address(b, d)?,
     }
     b.conf_mut::<Block>().servers.push(server);
     Ok(())
 }
 
-fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), ConfError> {
+/// Parameters about names at run time.
+#[derive(Default)]
+struct Names {
+    resolve: bool,
+    service: Option<Box<str>>,
+}
+
+fn parameter(
+    server: &mut Server,
+    names: &mut Names,
+    d: &Directive,
+    word: &Word,
+) -> Result<(), ConfError> {
     let text = word.text.as_slice();
     let at = text.iter().position(|byte| *byte == b'=');
     let (key, value) = match at {
@@ -75,7 +100,16 @@ fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), Conf
             server.is_down = true;
             Some(())
         }
-        (b"resolve" | b"drain", None) | (b"service" | b"slow_start" | b"route", Some(_)) => {
+        (b"resolve", None) => {
+            names.resolve = true;
+            Some(())
+        }
+        (b"service", Some(b"")) => return Err(ConfError::word(d, word, "service is empty")),
+        (b"service", Some(value)) => {
+            names.service = Some(String::from_utf8_lossy(value).into());
+            Some(())
+        }
+        (b"drain", None) | (b"slow_start" | b"route", Some(_)) => {
             let name = String::from_utf8_lossy(key);
             let text = format!(
                 "the \"{name}\" parameter is not built yet: it belongs to ngx_http_upstream_module"
@@ -85,4 +119,12 @@ fn parameter(server: &mut Server, d: &Directive, word: &Word) -> Result<(), Conf
         _ => None,
     };
     read.ok_or_else(|| ConfError::parameter(d, word))
+}
+
+/// The error for a group with servers and a file of servers.
+pub(super) fn excluded_by_state(d: &Directive) -> ConfError {
+    ConfError::at(
+        d,
+        "\"state\" and \"server\" directives are mutually exclusive",
+    )
 }

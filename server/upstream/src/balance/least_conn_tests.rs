@@ -7,7 +7,7 @@ use super::*;
 use crate::balance::PickKey;
 use crate::balance::testing::{Model, NOW_MS, PICKS, any_server, peers, pick, port, servers};
 use crate::peers::{PeerId, TriedPeers};
-use crate::shared::attach;
+use crate::shared::{PeerSettings, SharedPeers};
 
 #[test]
 fn choices_are_those_of_the_formula() {
@@ -77,9 +77,11 @@ fn idle_servers_take_turns() {
 fn attempts_of_four_threads_are_level() {
     const THREADS: usize = 4;
     for count in [2, 3, 4] {
-        let name = format!("level {count}");
-        let shared = attach(name.as_bytes(), &servers(&vec![1; count]));
-        shared.lock().set_method(Some(&LeastConn));
+        let shared = Arc::new(SharedPeers::new(&PeerSettings {
+            servers: &servers(&vec![1; count]),
+            method: Some(&LeastConn),
+            ..PeerSettings::default()
+        }));
         let start = Arc::new(Barrier::new(THREADS));
         let threads: Vec<_> = (0..THREADS)
             .map(|_| {

@@ -41,6 +41,12 @@ impl List {
         self.round_robin.close(peers);
     }
 
+    /// Begins again without sums, and with a new state of the method. The list stays.
+    pub(crate) fn reset(&mut self, peers: &mut [Peer]) {
+        self.round_robin.reset(peers);
+        self.read(peers);
+    }
+
     /// Records that a peer has failed or recovered, or that it is full or no longer full.
     pub(crate) fn mark_changed(&mut self, peer: &mut Peer) {
         self.round_robin.mark_changed(peer);

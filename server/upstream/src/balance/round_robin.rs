@@ -146,6 +146,18 @@ impl RoundRobin {
         };
     }
 
+    /// Begins again without sums. The list stays.
+    pub fn reset(&mut self, peers: &mut [Peer]) {
+        for at in &self.list {
+            let weights = &mut peers[*at as usize].weights;
+            *weights = Weights::new(weights.weight);
+        }
+        *self = Self {
+            list: std::mem::take(&mut self.list),
+            ..Self::default()
+        };
+    }
+
     /// Records that a peer of the list has failed or recovered, or that it is full or no longer full.
     pub fn mark_changed(&mut self, peer: &mut Peer) {
         if !self.sums.is_empty() && !peer.weights.is_changed {

@@ -1,0 +1,385 @@
+//! The servers of a shared group: those of the configuration, and changes made at run time.
+//!
+//! A member is one address of a server, or a host with the addresses that name servers returned. A new configuration
+//! is compared with the one before, server by server. A server without a difference stays as it is now, even if it was
+//! removed or modified at run time. Servers added at run time follow those of the configuration.
+//!
+//! Members are copies that share no memory with the configuration, since they outlive it.
+//!
+//! Absent: lookups of hosts, which belong to the driver.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::Arc;
+
+use crate::found::{FoundAddress, servers_of};
+use crate::peer::Peer;
+use crate::peers::{PeerId, PeerList};
+use crate::route::UpstreamAddr;
+use crate::server::{Server, UnresolvedHost};
+
+/// The servers of a shared group.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    list: Vec<Member>,
+    /// The servers of the last configuration, each with one address, and their members unless removed since.
+    configured: Vec<(Server, Option<MemberId>)>,
+    /// The method of the group has no backup servers.
+    is_without_backup: bool,
+    next_id: u32,
+    /// Number of peers of all members.
+    peers: usize,
+}
+
+/// Identifies a server of a shared group, or one address of its host. It is never reused in the group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct MemberId(pub u32);
+
+/// One address of a server, or a host.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: MemberId,
+    /// Its parameters. It has one address, or a host.
+    pub(crate) server: Server,
+    /// Its peers: one, with the id of the member, or one for each address of the host.
+    pub(crate) peers: Vec<(MemberId, PeerId)>,
+    /// Addresses of the host; empty for a member with an address.
+    pub(crate) found: Vec<FoundAddress>,
+    /// The host was looked up, maybe without success.
+    is_answered: bool,
+    is_configured: bool,
+}
+
+/// Servers with equal keys are one server with other parameters.
+#[derive(PartialEq, Eq, Hash)]
+struct Key {
+    /// The server as written, or the name of the host.
+    name: Vec<u8>,
+    service: Option<Box<str>>,
+    addr: Option<UpstreamAddr>,
+}
+
+/// The group has [`PEERS_MAX`] peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Full;
+
+impl Members {
+    /// Returns the members in the order of their peers.
+    pub(crate) fn list(&self) -> &[Member] {
+        &self.list
+    }
+
+    /// Whether the last configuration had these servers, and a method with or without backup servers like this one.
+    pub(crate) fn are_configured(&self, servers: &[Server], allows_backup: bool) -> bool {
+        let before = self.configured.iter().map(|(server, _)| server);
+        self.is_without_backup != allows_backup && before.eq(single_addresses(servers).iter())
+    }
+
+    /// Takes the servers of a new configuration.
+    pub(crate) fn commit(&mut self, servers: &[Server], allows_backup: bool, list: &mut PeerList) {
+        self.is_without_backup = !allows_backup;
+        let mut before = self.configured_by_key();
+        let mut left: BTreeMap<MemberId, Member> = BTreeMap::new();
+        let mut order = Vec::new();
+        for member in self.list.drain(..) {
+            if !member.is_configured {
+                order.push(member.id);
+            }
+            left.insert(member.id, member);
+        }
+        let mut added = self.added_by_key(&left, &order);
+        let mut plan = Vec::new();
+        for server in single_addresses(servers) {
+            let key = Key::of(&server);
+            let known = before.get_mut(&key).and_then(VecDeque::pop_front);
+            let (is_same, id) = match known {
+                // Also if it was removed at run time.
+                Some((old, id)) if old == server => (true, id),
+                Some((_, Some(id))) => (false, Some(id)),
+                _ => (false, added.get_mut(&key).and_then(VecDeque::pop_front)),
+            };
+            let mut member = id.and_then(|id| left.remove(&id));
+            if let Some(member) = &mut member
+                && !is_same
+            {
+                member.is_configured = true;
+                member.server = server.clone();
+            }
+            plan.push((server, is_same, member));
+        }
+        let added: Vec<_> = order.iter().filter_map(|id| left.remove(id)).collect();
+        // First, since the group may be full.
+        for gone in left.into_values() {
+            self.drop_peers(&gone, list);
+        }
+        self.configured = Vec::with_capacity(plan.len());
+        for (server, is_same, member) in plan {
+            let id = match member {
+                Some(member) => Some(self.push(member, list)),
+                None if is_same => None,
+                None => Some(self.push_new(server.clone(), true, list)),
+            };
+            self.configured.push((server, id));
+        }
+        self.list.extend(added);
+        self.set_list(list);
+    }
+
+    /// Sets the addresses of a host. Returns the number of addresses without a peer, since the group is full; `None`: the
+    /// group has no such host now.
+    pub(crate) fn set_found(
+        &mut self,
+        id: MemberId,
+        mut found: Vec<FoundAddress>,
+        list: &mut PeerList,
+    ) -> Option<usize> {
+        let at = self.position(id)?;
+        self.list[at].is_answered = true;
+        // Answers have addresses in any order.
+        found.sort_unstable();
+        if self.list[at].found == found {
+            return Some(0);
+        }
+        self.list[at].found = found;
+        let left_out = self.sync(at, list);
+        self.set_list(list);
+        Some(left_out)
+    }
+
+    /// Records that the lookup of a host has failed.
+    pub(crate) fn set_failed(&mut self, id: MemberId) {
+        if let Some(at) = self.position(id) {
+            self.list[at].is_answered = true;
+        }
+    }
+
+    /// Adds a server with one address or a host.
+    ///
+    /// # Errors
+    /// [`Full`].
+    pub(crate) fn add(&mut self, server: Server, list: &mut PeerList) -> Result<MemberId, Full> {
+        if self.peers >= PEERS_MAX {
+            return Err(Full);
+        }
+        let id = self.push_new(server, false, list);
+        self.set_list(list);
+        Ok(id)
+    }
+
+    /// Removes a server. Returns whether there was one.
+    pub(crate) fn remove(&mut self, id: MemberId, list: &mut PeerList) -> bool {
+        let Some(at) = self.position(id) else {
+            return false;
+        };
+        let member = self.list.remove(at);
+        self.drop_peers(&member, list);
+        for (_, known) in &mut self.configured {
+            known.take_if(|known| *known == id);
+        }
+        self.set_list(list);
+        true
+    }
+
+    /// Changes the parameters of a server; its address stays. Returns whether there is one.
+    pub(crate) fn modify(
+        &mut self,
+        id: MemberId,
+        list: &mut PeerList,
+        change: impl FnOnce(&mut Server),
+    ) -> bool {
+        let Some(at) = self.position(id) else {
+            return false;
+        };
+        change(&mut self.list[at].server);
+        self.sync(at, list);
+        self.set_list(list);
+        true
+    }
+
+    fn position(&self, id: MemberId) -> Option<usize> {
+        self.list.iter().position(|member| member.id == id)
+    }
+
+    /// Servers of the last configuration, in order for each key.
+    fn configured_by_key(&mut self) -> HashMap<Key, VecDeque<(Server, Option<MemberId>)>> {
+        let mut all: HashMap<Key, VecDeque<_>> = HashMap::new();
+        for (server, id) in self.configured.drain(..) {
+            all.entry(Key::of(&server))
+                .or_default()
+                .push_back((server, id));
+        }
+        all
+    }
+
+    /// Members added at run time, in order for each key.
+    fn added_by_key(
+        &self,
+        members: &BTreeMap<MemberId, Member>,
+        order: &[MemberId],
+    ) -> HashMap<Key, VecDeque<MemberId>> {
+        let mut all: HashMap<Key, VecDeque<_>> = HashMap::new();
+        for id in order {
+            if let Some(member) = members.get(id) {
+                all.entry(Key::of(&member.server))
+                    .or_default()
+                    .push_back(*id);
+            }
+        }
+        all
+    }
+
+    fn new_id(&mut self) -> MemberId {
+        let id = MemberId(self.next_id);
+        self.next_id += 1;
+        id
+    }
+
+    fn push_new(&mut self, server: Server, is_configured: bool, list: &mut PeerList) -> MemberId {
+        let member = Member {
+            id: self.new_id(),
+            server,
+            peers: Vec::new(),
+            found: Vec::new(),
+            is_answered: false,
+            is_configured,
+        };
+        self.push(member, list)
+    }
+
+    fn push(&mut self, member: Member, list: &mut PeerList) -> MemberId {
+        let id = member.id;
+        self.list.push(member);
+        self.sync(self.list.len() - 1, list);
+        id
+    }
+
+    fn drop_peers(&mut self, member: &Member, list: &mut PeerList) {
+        for (_, peer) in &member.peers {
+            list.remove(*peer);
+        }
+        self.peers -= member.peers.len();
+    }
+
+    /// Makes the peers of a member as its server and addresses require. Peers with unchanged addresses keep their place
+    /// and counters. Returns the number of addresses without a peer, since the group is full.
+    fn sync(&mut self, at: usize, list: &mut PeerList) -> usize {
+        let member = &mut self.list[at];
+        let (id, is_host) = (member.id, member.server.unresolved.is_some());
+        let mut wanted = member.wanted();
+        if self.is_without_backup {
+            wanted.retain(|server| !server.is_backup);
+        }
+        let mut places: HashMap<Key, VecDeque<usize>> = HashMap::new();
+        for (n, server) in wanted.iter().enumerate() {
+            places.entry(Key::of(server)).or_default().push_back(n);
+        }
+        let mut is_taken = vec![false; wanted.len()];
+        member.peers.retain(|(_, peer)| {
+            let key = list.get(*peer).map(Key::of_peer);
+            let place = key.and_then(|key| places.get_mut(&key)?.pop_front());
+            match place {
+                Some(n) => {
+                    is_taken[n] = true;
+                    list.set_server(*peer, &wanted[n]);
+                }
+                None => {
+                    list.remove(*peer);
+                    self.peers -= 1;
+                }
+            }
+            place.is_some()
+        });
+        let new = wanted.iter().zip(is_taken);
+        let new: Vec<&Server> = new
+            .filter(|(_, is)| !is)
+            .map(|(server, _)| server)
+            .collect();
+        let room = (PEERS_MAX - self.peers).min(new.len());
+        for server in &new[..room] {
+            let child = match is_host {
+                true => self.new_id(),
+                false => id,
+            };
+            let peer = list.add(server, &server.addresses[0]);
+            self.list[at].peers.push((child, peer));
+            self.peers += 1;
+        }
+        new.len() - room
+    }
+
+    fn set_list(&self, list: &mut PeerList) {
+        let all = self.list.iter().flat_map(|member| &member.peers);
+        list.set_list(&all.map(|(_, peer)| *peer).collect::<Vec<_>>());
+    }
+}
+
+impl Member {
+    /// Whether it has a host that was not looked up so far, and no service.
+    pub(crate) fn is_unanswered(&self) -> bool {
+        let host = self.server.unresolved.as_ref();
+        !self.is_answered && host.is_some_and(|host| host.service.is_none())
+    }
+
+    /// The servers of its peers, each with one address.
+    fn wanted(&self) -> Vec<Server> {
+        match &self.server.unresolved {
+            Some(_) => servers_of(&self.server, &self.found),
+            None => vec![self.server.clone()],
+        }
+    }
+}
+
+impl Key {
+    fn of(server: &Server) -> Self {
+        match &server.unresolved {
+            // Another port makes other peers of the same host.
+            Some(host) => Self {
+                name: host.name.clone().into_bytes(),
+                service: host.service.clone(),
+                addr: None,
+            },
+            None => Self {
+                name: server.name.to_vec(),
+                service: None,
+                addr: server.addresses.first().cloned(),
+            },
+        }
+    }
+
+    fn of_peer(peer: &Peer) -> Self {
+        Self {
+            name: peer.server().to_vec(),
+            service: None,
+            addr: Some(peer.addr().clone()),
+        }
+    }
+}
+
+/// Copies of servers, each with one address or a host.
+fn single_addresses(servers: &[Server]) -> Vec<Server> {
+    let copies = servers.iter().flat_map(|server| {
+        let base = Server {
+            name: Arc::from(&*server.name),
+            addresses: Vec::new(),
+            unresolved: server
+                .unresolved
+                .as_ref()
+                .map(UnresolvedHost::without_error),
+            ..server.clone()
+        };
+        let host = base.unresolved.is_some().then(|| base.clone());
+        let one = move |addr: &UpstreamAddr| Server {
+            addresses: vec![addr.duplicate()],
+            unresolved: None,
+            ..base.clone()
+        };
+        server.addresses.iter().map(one).chain(host)
+    });
+    copies.collect()
+}
+
+/// Largest number of addresses of a group's servers.
+pub const PEERS_MAX: usize = 65_536;
+
+#[cfg(test)]
+#[path = "members_tests.rs"]
+mod tests;

@@ -1,0 +1,250 @@
+//! Tests of the servers of a shared group: configurations one after another, and changes at run time between them.
+
+use super::*;
+use crate::balance::PickKey;
+use crate::peers::TriedPeers;
+
+fn server(port: u16) -> Server {
+    Server {
+        name: Arc::from(format!("s{port}").as_bytes()),
+        addresses: vec![UpstreamAddr::Inet(([192, 0, 2, 1], port).into())],
+        ..Server::new()
+    }
+}
+
+fn heavy(port: u16, weight: i64) -> Server {
+    Server {
+        weight,
+        ..server(port)
+    }
+}
+
+#[derive(Default)]
+struct Group {
+    members: Members,
+    list: PeerList,
+}
+
+impl Group {
+    fn commit(&mut self, servers: &[Server]) {
+        if !self.members.are_configured(servers, true) {
+            self.members.commit(servers, true, &mut self.list);
+        }
+    }
+
+    fn add(&mut self, server: Server) -> MemberId {
+        let added = self.members.add(server, &mut self.list);
+        added.expect("there is room")
+    }
+
+    fn id(&self, name: &str) -> MemberId {
+        let is_it = |member: &&Member| *member.server.name == *name.as_bytes();
+        let member = self.members.list().iter().find(is_it);
+        member.expect("there is one").id
+    }
+
+    fn remove(&mut self, name: &str) {
+        assert!(self.members.remove(self.id(name), &mut self.list));
+    }
+
+    fn set_weight(&mut self, name: &str, weight: i64) {
+        let set = |server: &mut Server| server.weight = weight;
+        assert!(self.members.modify(self.id(name), &mut self.list, set));
+    }
+
+    /// Names and weights of the members, in order; each has one peer.
+    fn text(&self) -> String {
+        let text = |member: &Member| {
+            let (server, peers) = (&member.server, &member.peers);
+            assert_eq!(peers.len(), 1);
+            let peer = self.list.get(peers[0].1).expect("it is a peer");
+            assert_eq!(&**peer.server(), &*server.name);
+            format!(
+                "{}*{}",
+                String::from_utf8_lossy(&server.name),
+                server.weight
+            )
+        };
+        let all: Vec<_> = self.members.list().iter().map(text).collect();
+        assert_eq!(
+            (self.members.peers, self.list.tries()),
+            (all.len(), all.len())
+        );
+        all.join(" ")
+    }
+}
+
+#[test]
+fn changes_at_run_time_survive_a_configuration_that_does_not_touch_them() {
+    let mut group = Group::default();
+    let servers = [server(1), server(2), server(3)];
+    group.commit(&servers);
+    group.remove("s2");
+    group.set_weight("s3", 7);
+    group.add(server(9));
+    assert_eq!(group.text(), "s1*1 s3*7 s9*1");
+    group.commit(&servers);
+    assert_eq!(group.text(), "s1*1 s3*7 s9*1");
+    // Another server changes.
+    group.commit(&[server(1), server(4), server(2), server(3)]);
+    assert_eq!(group.text(), "s1*1 s4*1 s3*7 s9*1");
+}
+
+#[test]
+fn a_configuration_decides_about_the_servers_that_it_changes() {
+    let mut group = Group::default();
+    group.commit(&[server(1), server(2), server(3)]);
+    group.remove("s2");
+    group.set_weight("s3", 7);
+    group.add(server(9));
+    group.add(server(8));
+    // It has other weights for the removed and the modified one, and has one that was added.
+    group.commit(&[heavy(2, 5), heavy(3, 5), heavy(9, 5)]);
+    assert_eq!(group.text(), "s2*5 s3*5 s9*5 s8*1");
+    group.commit(&[server(3)]);
+    assert_eq!(group.text(), "s3*1 s8*1");
+}
+
+#[test]
+fn a_server_written_twice_is_two_members() {
+    let mut group = Group::default();
+    group.commit(&[server(1), heavy(1, 2), server(2)]);
+    assert_eq!(group.text(), "s1*1 s1*2 s2*1");
+    group.remove("s1");
+    assert_eq!(group.text(), "s1*2 s2*1");
+    group.commit(&[server(1), heavy(1, 2), server(3)]);
+    assert_eq!(group.text(), "s1*2 s3*1");
+}
+
+#[test]
+fn a_peer_that_stays_keeps_its_counters() {
+    let mut group = Group::default();
+    group.commit(&[server(1), server(2)]);
+    let picked = group
+        .list
+        .pick(&mut TriedPeers::default(), &PickKey::default(), 1_000_000);
+    let id = picked.expect("one is usable");
+    group.list.fail(id, 1000);
+    group.set_weight("s1", 3);
+    group.commit(&[server(2), heavy(1, 4)]);
+    let peer = group.list.get(id).expect("it stays");
+    assert_eq!(peer.failures().count(), 1);
+}
+
+#[test]
+fn a_group_has_a_limit_of_peers() {
+    let ports = |from: u16, to: u16| (from..=to).map(server);
+    let mut servers: Vec<_> = ports(0, u16::MAX).collect();
+    let last = servers.pop().expect("there are many");
+    let mut group = Group::default();
+    group.commit(&servers);
+    assert_eq!(group.list.tries(), PEERS_MAX - 1);
+    group.add(last);
+    assert_eq!(group.list.tries(), PEERS_MAX);
+    assert_eq!(group.members.add(server(7), &mut group.list), Err(Full));
+    group.remove("s9");
+    group.add(server(7));
+    assert_eq!(group.list.tries(), PEERS_MAX);
+    // A full group is replaced as a whole.
+    let others = (0..=u16::MAX).map(|port| Server {
+        name: Arc::from(*b"other"),
+        ..server(port)
+    });
+    group.commit(&others.collect::<Vec<_>>());
+    // Two were added at run time.
+    let stays = 2;
+    assert_eq!(group.list.tries(), PEERS_MAX);
+    assert_eq!(group.members.list().len(), PEERS_MAX + stays);
+}
+
+fn host(port: u16, weight: i64) -> Server {
+    Server {
+        name: Arc::from(format!("app.test:{port}").as_bytes()),
+        unresolved: Some(UnresolvedHost::followed("app.test", port, None)),
+        weight,
+        ..Server::new()
+    }
+}
+
+impl Group {
+    /// Sets the addresses of the first host, by their last bytes.
+    fn find(&mut self, last: &[u8]) {
+        let is_host = |member: &&Member| member.server.unresolved.is_some();
+        let id = self
+            .members
+            .list()
+            .iter()
+            .find(is_host)
+            .expect("there is one")
+            .id;
+        let found = last.iter().map(|last| FoundAddress {
+            ip: [192, 0, 2, *last].into(),
+            record: None,
+        });
+        let found = found.collect();
+        assert_eq!(self.members.set_found(id, found, &mut self.list), Some(0));
+    }
+
+    /// Ids and addresses of all peers, in order.
+    fn peers(&self) -> String {
+        let peers = self.members.list().iter().flat_map(|member| &member.peers);
+        let peers = peers.map(|(id, peer)| {
+            let peer = self.list.get(*peer).expect("it is a peer");
+            format!("{}={}", id.0, peer.addr())
+        });
+        peers.collect::<Vec<_>>().join(" ")
+    }
+}
+
+#[test]
+fn addresses_of_a_host_are_peers_at_its_place() {
+    let mut group = Group::default();
+    group.commit(&[server(1), host(81, 1), server(2)]);
+    assert_eq!(group.peers(), "0=192.0.2.1:1 2=192.0.2.1:2");
+    group.find(&[7, 8]);
+    assert_eq!(
+        group.peers(),
+        "0=192.0.2.1:1 3=192.0.2.7:81 4=192.0.2.8:81 2=192.0.2.1:2"
+    );
+    // The order of an answer means nothing, and an address that stays is the same peer.
+    group.find(&[9, 8]);
+    assert_eq!(
+        group.peers(),
+        "0=192.0.2.1:1 4=192.0.2.8:81 5=192.0.2.9:81 2=192.0.2.1:2"
+    );
+    group.find(&[]);
+    assert_eq!(group.peers(), "0=192.0.2.1:1 2=192.0.2.1:2");
+}
+
+#[test]
+fn a_new_configuration_keeps_the_addresses_of_its_hosts() {
+    let mut group = Group::default();
+    group.commit(&[host(81, 1)]);
+    group.find(&[7]);
+    let picked = group
+        .list
+        .pick(&mut TriedPeers::default(), &PickKey::default(), 1_000_000);
+    group.commit(&[host(81, 5), server(1)]);
+    assert_eq!(group.peers(), "1=192.0.2.7:81 2=192.0.2.1:1");
+    let id = picked.expect("one is usable");
+    assert!(group.list.get(id).is_some());
+    group.commit(&[host(82, 5)]);
+    assert_eq!(group.peers(), "3=192.0.2.7:82");
+    assert!(group.list.get(id).is_none());
+}
+
+#[test]
+fn addresses_beyond_the_limit_are_left_out() {
+    let mut group = Group::default();
+    let many = (0..u16::MAX).map(server);
+    group.commit(&many.chain([host(81, 1)]).collect::<Vec<_>>());
+    group.find(&[7]);
+    assert_eq!(group.list.tries(), PEERS_MAX);
+    let id = group.members.list().last().expect("there are many").id;
+    let found = [7, 8].map(|last| FoundAddress {
+        ip: [192, 0, 2, last].into(),
+        record: None,
+    });
+    let left_out = group.members.set_found(id, found.to_vec(), &mut group.list);
+    assert_eq!((left_out, group.list.tries()), (Some(1), PEERS_MAX));
+}
