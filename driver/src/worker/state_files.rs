@@ -6,8 +6,9 @@
 //! Source: nginx documentation, `ngx_http_upstream_module`, `state`.
 
 use std::ffi::OsString;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use server_upstream::server::Server;
@@ -23,16 +24,23 @@ pub(super) fn write(path: &Path, servers: &[Server]) -> io::Result<()> {
         .map(|server| directive(server) + "\n")
         .collect();
     let new = beside(path);
-    match File::create(&new) {
+    match create(&new) {
         Ok(file) => {
             fill(file, &text)?;
             fs::rename(&new, path)
         }
         Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            fill(File::create(path)?, &text)
+            fill(create(path)?, &text)
         }
         Err(error) => Err(error),
     }
+}
+
+/// Opens an empty file, which everyone may read as a part of the configuration.
+fn create(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(0o644);
+    options.open(path)
 }
 
 fn fill(mut file: File, text: &str) -> io::Result<()> {

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use crate::group::{Group, Groups};
 use crate::shared::{Notify, PeerSettings, SharedPeers, Zone};
 
-/// Gives each group with a zone its peers: those in use by an older configuration, which stay as they are, or new
+/// Sets the peers of each group with a zone: those in use by an older configuration, which stay as they are, or new
 /// ones. Names of groups are case-insensitive. `notify` is called by the thread that changes servers at run time.
 pub fn adopt(groups: &Groups, notify: &Notify) {
     adopt_all(zones(groups));
