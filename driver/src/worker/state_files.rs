@@ -29,9 +29,7 @@ pub(super) fn write(path: &Path, servers: &[Server]) -> io::Result<()> {
             fill(file, &text)?;
             fs::rename(&new, path)
         }
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
-            fill(create(path)?, &text)
-        }
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => fill(create(path)?, &text),
         Err(error) => Err(error),
     }
 }

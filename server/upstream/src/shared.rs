@@ -12,8 +12,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::balance::Method;
 use crate::found::FoundAddress;
-pub use crate::members::{Full, MemberId, PEERS_MAX};
 use crate::health::active::CheckSpec;
+pub use crate::members::{Full, MemberId, PEERS_MAX};
 use crate::members::{Member, Members};
 use crate::peers::PeerList;
 use crate::server::Server;
