@@ -91,6 +91,17 @@ impl ClientConfig {
         Self(Arc::new(config))
     }
 
+    /// Settings that also write the secrets of connections into a log, with the sessions of these.
+    pub(crate) fn logging(&self, log: Arc<dyn KeyLog>) -> Self {
+        let mut config = rustls::ClientConfig::clone(&self.0);
+        config.key_log = log;
+        Self(Arc::new(config))
+    }
+
+    pub(crate) fn of(config: Arc<rustls::ClientConfig>) -> Self {
+        Self(config)
+    }
+
     pub(crate) fn rustls(&self) -> Arc<rustls::ClientConfig> {
         Arc::clone(&self.0)
     }

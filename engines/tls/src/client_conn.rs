@@ -3,8 +3,6 @@
 //! The handshake begins with [`ClientConn::new`]: its first bytes wait in [`ClientConn::take_output`]. Received
 //! bytes enter by [`ClientConn::receive`]; plaintext can be encrypted once [`ClientConn::is_open`].
 //!
-//! Absent: certificates of the client's own.
-//!
 //! Source: RFC 8446, RFC 5246.
 
 use std::sync::Arc;
@@ -20,12 +18,15 @@ use super::early::{self, EarlyData};
 use super::fault::Fault;
 use super::records::Records;
 use super::scratch::Scratch;
+use super::server_sessions::with_peer;
 
 /// One TLS connection in the client role.
 pub struct ClientConn {
     state: State,
     records: Records,
     early: EarlyData,
+    /// A digest of the server's address, for sessions.
+    peer: u64,
 }
 
 enum State {
@@ -51,6 +52,22 @@ impl ClientConn {
         Self::with_early_data(config, name, &[])
     }
 
+    /// Begins a handshake with the server of this name at an address, as a digest: sessions are of that server.
+    ///
+    /// # Errors
+    /// Those of [`Self::new`].
+    pub fn to_peer(
+        config: &ClientConfig,
+        name: ServerName<'static>,
+        peer: u64,
+    ) -> Result<Self, Fault> {
+        with_peer(peer, || {
+            let mut conn = Self::with_early_data(config, name, &[])?;
+            conn.peer = peer;
+            Ok(conn)
+        })
+    }
+
     /// Begins a handshake, and sends as much of `early` with it as a session allows that is kept for this server; see
     /// [`Self::early_data`].
     ///
@@ -68,6 +85,7 @@ impl ClientConn {
             state: State::Handshaking(Box::new(conn)),
             records,
             early,
+            peer: 0,
         })
     }
 
@@ -76,6 +94,10 @@ impl ClientConn {
     /// # Errors
     /// The connection cannot continue; an alert may wait in [`Self::take_output`].
     pub fn receive(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
+        with_peer(self.peer, || self.process(input, sink))
+    }
+
+    fn process(&mut self, input: &mut [u8], sink: &mut dyn FnMut(&[u8])) -> Result<(), Fault> {
         // An error leaves the connection dead.
         match std::mem::replace(&mut self.state, State::Dead) {
             State::Handshaking(mut conn) => {

@@ -5,6 +5,7 @@
 
 use std::sync::{Arc, OnceLock};
 
+use rustls::KeyLog;
 use rustls::ServerConfig;
 use rustls::server::ClientHello;
 use rustls::sign::CertifiedKey;
@@ -14,8 +15,9 @@ use super::groups::Groups;
 use super::handshaking::{Context, Server};
 use super::keys::{Identities, Identity};
 use super::policy::Policy;
+use super::reason::Reason;
 use super::resume::{KeyRing, SessionCache, now_s};
-use super::verify::{Authorities, Reason, Verified};
+use super::verify::{Authorities, Verified};
 use super::versions::Versions;
 use super::x509::Crl;
 
@@ -66,6 +68,8 @@ pub struct Settings {
     pub record_bytes: usize,
     /// Every handshake is refused.
     pub reject: bool,
+    /// Receives the secrets.
+    pub key_log: Option<Arc<dyn KeyLog>>,
 }
 
 impl Default for Settings {
@@ -87,6 +91,7 @@ impl Default for Settings {
             compress: false,
             record_bytes: 1 << 14,
             reject: false,
+            key_log: None,
         }
     }
 }

@@ -4,6 +4,8 @@ use std::fmt;
 
 use rustls::{AlertDescription, Error};
 
+use super::server_trust::ServerFault;
+
 /// Error that ends a connection.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
@@ -17,6 +19,10 @@ pub enum Fault {
     NoCertificate,
     /// The peer sent an alert.
     Alert(AlertDescription),
+    /// Too many bytes came without plaintext.
+    Empty,
+    /// The server's certificate is refused.
+    Server(ServerFault),
     /// The peer and the configuration have no protocol version, cipher or the like in common, or the peer broke TLS.
     Protocol(Error),
 }
@@ -25,7 +31,10 @@ impl From<Error> for Fault {
     fn from(error: Error) -> Self {
         match error {
             Error::AlertReceived(alert) => Self::Alert(alert),
-            other => Self::Protocol(other),
+            other => match ServerFault::of(&other) {
+                Some(fault) => Self::Server(fault),
+                None => Self::Protocol(other),
+            },
         }
     }
 }
@@ -42,6 +51,8 @@ impl fmt::Display for Fault {
             Self::Alert(alert) => {
                 write!(f, "SSL_do_handshake() failed (peer sent alert {alert:?})")
             }
+            Self::Empty => f.write_str("SSL_read() failed (too many records without data)"),
+            Self::Server(fault) => fault.fmt(f),
             Self::Protocol(error) => write!(f, "SSL_do_handshake() failed ({error})"),
         }
     }

@@ -175,7 +175,7 @@ impl Identity {
     }
 
     /// Returns the certificate for a handshake that begins now.
-    fn certified(&self) -> Arc<CertifiedKey> {
+    pub(crate) fn certified(&self) -> Arc<CertifiedKey> {
         match &self.1 {
             Some(staple) => staple.certified(),
             None => Arc::clone(&self.0),

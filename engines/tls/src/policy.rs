@@ -43,8 +43,8 @@ pub(crate) struct Client {
 
 impl Settings {
     /// Writes everything but the certificates into `key`, replacing its content: settings with equal keys share one
-    /// [`Policy`]. Caches of sessions, keys for tickets and client verification are compared by address, so a key
-    /// is invalid once the policy made from these settings is dropped.
+    /// [`Policy`]. Caches of sessions, keys for tickets, client verification and logs of secrets are compared by address, so a
+    /// key is invalid once the policy made from these settings is dropped.
     pub fn key(&self, key: &mut Vec<u8>) {
         key.clear();
         let flags = [
@@ -63,6 +63,7 @@ impl Settings {
         number(address(self.tickets.as_ref()));
         number(address(self.sessions.as_ref()));
         number(address(self.client.as_ref()));
+        number(address(self.key_log.as_ref()));
         // Each list begins with its length, so that different lists never have equal bytes.
         let tls13 = self.ciphers13.as_ref();
         for suites in [Some(&self.ciphers), tls13].into_iter().flatten() {
@@ -110,6 +111,9 @@ impl Policy {
         };
         if let Some(ring) = settings.tickets.filter(|_| settings.early_data_bytes == 0) {
             rustls.ticketer = Arc::new(Tickets { ring, lifetime_s });
+        }
+        if let Some(log) = settings.key_log {
+            rustls.key_log = log;
         }
         rustls.ignore_client_order = settings.prefer_server_ciphers;
         rustls.alpn_protocols = settings.alpn;
@@ -286,7 +290,7 @@ mod tests {
 
     #[test]
     fn each_setting_makes_another_policy() {
-        let changes: [fn(&mut Settings); 15] = [
+        let changes: [fn(&mut Settings); 16] = [
             |s| s.late = true,
             |s| s.versions = Versions::Tls12,
             |s| s.versions = Versions::Tls13,
@@ -303,6 +307,7 @@ mod tests {
             |s| s.compress = true,
             |s| s.record_bytes = 4096,
             |s| s.reject = true,
+            |s| s.key_log = Some(Arc::new(rustls::KeyLogFile::new())),
         ];
         let mut all = vec![Settings::default()];
         for change in changes {

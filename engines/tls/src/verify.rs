@@ -1,6 +1,6 @@
-//! Whether a client's certificate is trusted, by OpenSSL's rules and in its words.
+//! Whether a certificate of a client or a server is trusted, by OpenSSL's rules and in its words.
 //!
-//! A path is built from the client's certificate to a self-issued certificate among the trusted ones. The whole
+//! A path is built from the peer's certificate to a self-issued certificate among the trusted ones. The whole
 //! path is then checked. Of several faults the last one found is returned, in OpenSSL's order of checks, because
 //! nginx shows that one. Certificates of version 1, which many home-made authorities issue, are handled as in
 //! OpenSSL.
@@ -12,18 +12,24 @@
 //! Source: RFC 5280 section 6; openssl-verification-options(1).
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::Arc;
 
 use rustls::RootCertStore;
+use rustls::client::verify_server_cert_signed_by_trust_anchor;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::{CertificateDer, UnixTime};
-use rustls::server::WebPkiClientVerifier;
 use rustls::server::danger::ClientCertVerifier;
+use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 
+use super::reason::{
+    BAD_SIGNATURE, CRL_CRITICAL, CRL_EXPIRED, CRL_NOT_ALLOWED, CRL_NOT_YET, CRL_SIGNATURE, EXPIRED,
+    LEAF_NOT_VERIFIED, NAME_NOT_PERMITTED, NO_AUTHORITY, NO_CERT_SIGN, NO_CRL, NO_ISSUER,
+    NO_LOCAL_ISSUER, NOT_YET_VALID, PATH_LENGTH, REVOKED, Reason, SELF_SIGNED_IN_CHAIN,
+    SELF_SIGNED_LEAF, UNKNOWN_CRITICAL, UNSPECIFIED, WRONG_PURPOSE,
+};
 use super::x509::{
     CRL_SIGN, Certificate, Crl, DIGITAL_SIGNATURE, FileFault, KEY_AGREEMENT, KEY_CERT_SIGN,
-    certificates, dn,
+    KEY_ENCIPHERMENT, certificates, dn,
 };
 
 /// Result of verifying a client's certificate.
@@ -35,27 +41,6 @@ pub enum Verified {
     Success,
     /// It is not.
     Failed(Reason),
-}
-
-/// Reason why a certificate is not trusted: OpenSSL's number and text.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reason(pub u32, &'static str);
-
-impl Reason {
-    /// Whether the only fault is an unknown issuer (`optional_no_ca`).
-    #[must_use]
-    pub fn is_unknown_issuer(self) -> bool {
-        matches!(
-            self,
-            NO_LOCAL_ISSUER | SELF_SIGNED_LEAF | SELF_SIGNED_IN_CHAIN | LEAF_NOT_VERIFIED
-        )
-    }
-}
-
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.1)
-    }
 }
 
 /// Certificates trusted to issue others.
@@ -100,6 +85,7 @@ pub(crate) struct Verifier {
     crls: Vec<Crl>,
     /// Most certificates between the client's and the root.
     depth: usize,
+    roots: Arc<RootCertStore>,
     names: Option<Arc<dyn ClientCertVerifier>>,
 }
 
@@ -125,12 +111,15 @@ impl Verifier {
         let mut roots = RootCertStore::empty();
         roots.add_parsable_certificates(trusted.certificates.iter().cloned());
         let provider = Arc::new(aws_lc_rs::default_provider());
-        let names = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build();
+        let roots = Arc::new(roots);
+        let names =
+            WebPkiClientVerifier::builder_with_provider(Arc::clone(&roots), provider).build();
         Self {
             trusted,
             by_name,
             crls,
             depth,
+            roots,
             names: names.ok(),
         }
     }
@@ -140,25 +129,41 @@ impl Verifier {
         if sent.is_empty() {
             return Verified::None;
         }
+        let sent: Vec<&[u8]> = sent.iter().map(Vec::as_slice).collect();
+        match self.verify_peer(&sent, Purpose::Client, now_s) {
+            Ok(()) => Verified::Success,
+            Err(reason) => Verified::Failed(reason),
+        }
+    }
+
+    /// Checks a server's certificates, its own first, at a time in seconds since 1970. Its name is not checked.
+    ///
+    /// # Errors
+    /// The reason why the server is not trusted.
+    pub(crate) fn verify_server(&self, sent: &[&[u8]], now_s: u64) -> Result<(), Reason> {
+        self.verify_peer(sent, Purpose::Server, now_s)
+    }
+
+    fn verify_peer(&self, sent: &[&[u8]], purpose: Purpose, now_s: u64) -> Result<(), Reason> {
         let parsed: Vec<_> = sent
             .iter()
             .map_while(|der| Certificate::parse(der))
             .collect();
-        if parsed.len() != sent.len() {
-            return Verified::Failed(UNSPECIFIED);
+        if parsed.is_empty() || parsed.len() != sent.len() {
+            return Err(UNSPECIFIED);
         }
         let now = i64::try_from(now_s).unwrap_or(i64::MAX);
         let path = self.build(&parsed, now);
-        let fault = self.check(&path, Purpose::Client, now);
+        let fault = self.check(&path, purpose, now);
         let mut all = path.certificates.iter();
         let constrains_names = all.any(|c| c.extensions.constrains_names);
         match fault {
-            Some(reason) => Verified::Failed(reason),
-            None if !path.complete => Verified::Failed(UNSPECIFIED),
-            None if constrains_names && !self.names_are_allowed(&path, now_s) => {
-                Verified::Failed(NAME_NOT_PERMITTED)
+            Some(reason) => Err(reason),
+            None if !path.complete => Err(UNSPECIFIED),
+            None if constrains_names && !self.names_are_allowed(&path, purpose, now_s) => {
+                Err(NAME_NOT_PERMITTED)
             }
-            None => Verified::Success,
+            None => Ok(()),
         }
     }
 
@@ -304,13 +309,23 @@ impl Verifier {
     }
 
     /// Whether rustls finds the names of the path within the limits its certificates set.
-    fn names_are_allowed(&self, path: &Path<'_>, now_s: u64) -> bool {
-        let Some(verifier) = &self.names else {
-            return false;
-        };
+    fn names_are_allowed(&self, path: &Path<'_>, purpose: Purpose, now_s: u64) -> bool {
         let der = |certificate: &Certificate<'_>| CertificateDer::from(certificate.der.to_vec());
         let all: Vec<_> = path.certificates.iter().map(der).collect();
         let now = UnixTime::since_unix_epoch(std::time::Duration::from_secs(now_s));
+        if purpose == Purpose::Server {
+            let algorithms = aws_lc_rs::default_provider()
+                .signature_verification_algorithms
+                .all;
+            return ParsedCertificate::try_from(&all[0]).is_ok_and(|leaf| {
+                let (roots, others) = (&self.roots, &all[1..]);
+                verify_server_cert_signed_by_trust_anchor(&leaf, roots, others, now, algorithms)
+                    .is_ok()
+            });
+        }
+        let Some(verifier) = &self.names else {
+            return false;
+        };
         verifier.verify_client_cert(&all[0], &all[1..], now).is_ok()
     }
 }
@@ -320,13 +335,15 @@ impl Verifier {
 enum Purpose {
     /// A client shows it.
     Client,
+    /// A server shows it.
+    Server,
     /// It signs OCSP responses.
     Responder,
 }
 
 /// Extensions, purposes, lengths of paths.
 fn check_extensions(path: &Path<'_>, purpose: Purpose, tell: &mut dyn FnMut(Reason)) {
-    // Number of certificates between this one and the client's that are not self-issued.
+    // Number of certificates between this one and the peer's that are not self-issued.
     let mut between = 0;
     for (n, certificate) in path.certificates.iter().enumerate() {
         let extensions = &certificate.extensions;
@@ -334,14 +351,22 @@ fn check_extensions(path: &Path<'_>, purpose: Purpose, tell: &mut dyn FnMut(Reas
             tell(UNKNOWN_CRITICAL);
         }
         let may_be_here = match n {
+            0 if purpose == Purpose::Server => {
+                certificate.may(DIGITAL_SIGNATURE | KEY_ENCIPHERMENT | KEY_AGREEMENT)
+            }
             0 => certificate.may(DIGITAL_SIGNATURE | KEY_AGREEMENT),
             _ => certificate.is_authority(),
         };
         if n > 0 && !may_be_here {
             tell(NO_AUTHORITY);
         }
-        let for_clients = extensions.for_clients != Some(false) && may_be_here;
-        if purpose == Purpose::Client && !for_clients {
+        let permitted = match purpose {
+            Purpose::Client => extensions.for_clients,
+            Purpose::Server => extensions.for_servers,
+            Purpose::Responder => None,
+        };
+        let is_suitable = permitted != Some(false) && may_be_here;
+        if purpose != Purpose::Responder && !is_suitable {
             tell(WRONG_PURPOSE);
         }
         if let Some((true, Some(longest))) = extensions.basic
@@ -429,26 +454,3 @@ pub(crate) fn is_signed(
 
 /// The client's certificate and the root.
 const PATH_ENDS: usize = 2;
-
-const UNSPECIFIED: Reason = Reason(1, "unspecified certificate verification error");
-const NO_ISSUER: Reason = Reason(2, "unable to get issuer certificate");
-const NO_CRL: Reason = Reason(3, "unable to get certificate CRL");
-const BAD_SIGNATURE: Reason = Reason(7, "certificate signature failure");
-const CRL_SIGNATURE: Reason = Reason(8, "CRL signature failure");
-const NOT_YET_VALID: Reason = Reason(9, "certificate is not yet valid");
-const EXPIRED: Reason = Reason(10, "certificate has expired");
-const CRL_NOT_YET: Reason = Reason(11, "CRL is not yet valid");
-const CRL_EXPIRED: Reason = Reason(12, "CRL has expired");
-const SELF_SIGNED_LEAF: Reason = Reason(18, "self-signed certificate");
-const SELF_SIGNED_IN_CHAIN: Reason = Reason(19, "self-signed certificate in certificate chain");
-const NO_LOCAL_ISSUER: Reason = Reason(20, "unable to get local issuer certificate");
-const LEAF_NOT_VERIFIED: Reason = Reason(21, "unable to verify the first certificate");
-const REVOKED: Reason = Reason(23, "certificate revoked");
-const NO_AUTHORITY: Reason = Reason(24, "invalid CA certificate");
-const PATH_LENGTH: Reason = Reason(25, "path length constraint exceeded");
-const WRONG_PURPOSE: Reason = Reason(26, "unsuitable certificate purpose");
-const NO_CERT_SIGN: Reason = Reason(32, "key usage does not include certificate signing");
-const UNKNOWN_CRITICAL: Reason = Reason(34, "unhandled critical extension");
-const CRL_NOT_ALLOWED: Reason = Reason(35, "key usage does not include CRL signing");
-const CRL_CRITICAL: Reason = Reason(36, "unhandled critical CRL extension");
-const NAME_NOT_PERMITTED: Reason = Reason(47, "permitted subtree violation");

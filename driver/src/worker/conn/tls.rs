@@ -78,7 +78,7 @@ impl Tls {
             Fault::Rejected => Event::FailedRejected,
             Fault::NoCertificate => Event::FailedNoCertificate,
             Fault::Alert(_) => Event::FailedAlert,
-            Fault::Protocol(_) => Event::FailedProtocol,
+            Fault::Protocol(_) | Fault::Empty | Fault::Server(_) => Event::FailedProtocol,
         });
     }
 

@@ -20,7 +20,8 @@ use std::fmt;
 use aws_lc_rs::digest::{self, Algorithm, SHA1_FOR_LEGACY_USE_ONLY, SHA256};
 
 use super::keys::Chain;
-use super::verify::{Authorities, Reason, is_issued_by, is_signed};
+use super::reason::Reason;
+use super::verify::{Authorities, is_issued_by, is_signed};
 use super::x509::{Certificate, access_location, der};
 use response::{CertId, Response};
 

@@ -61,6 +61,15 @@ fn text(value: &Value<'_>) -> Option<String> {
     })
 }
 
+/// The common names, in order.
+pub(crate) fn common_names(name: &[u8]) -> Vec<String> {
+    let all = attributes(name).into_iter();
+    let common = all.filter(|attribute| attribute.id == COMMON_NAME);
+    common
+        .filter_map(|attribute| text(&attribute.value))
+        .collect()
+}
+
 /// The name in the form of RFC 2253, the last attribute first: `CN=a,O=b,C=DE`.
 pub(crate) fn rfc2253(name: &[u8]) -> String {
     let mut out = String::new();
@@ -238,6 +247,9 @@ const SHORT_NAMES: &[(&[u8], u8, &str)] = &[
 
 const NUMERIC_STRING: u8 = 0x12;
 const VISIBLE_STRING: u8 = 0x1a;
+
+/// `id-at-commonName`.
+const COMMON_NAME: &[u8] = &[0x55, 4, 3];
 
 #[cfg(test)]
 mod tests {

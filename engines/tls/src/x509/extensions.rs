@@ -13,6 +13,8 @@ pub(crate) struct Extensions<'a> {
     pub(crate) key_usage: Option<u16>,
     /// `extendedKeyUsage`, if present: whether it permits TLS clients.
     pub(crate) for_clients: Option<bool>,
+    /// `extendedKeyUsage`, if present: whether it permits TLS servers.
+    pub(crate) for_servers: Option<bool>,
     /// `extendedKeyUsage` is present and permits signing of OCSP responses.
     pub(crate) for_responders: bool,
     /// `authorityInfoAccess`: links to data about the issuer.
@@ -21,6 +23,8 @@ pub(crate) struct Extensions<'a> {
     pub(crate) key_id: Option<&'a [u8]>,
     /// `authorityKeyIdentifier`: the issuer's key.
     pub(crate) issuer_key_id: Option<&'a [u8]>,
+    /// `subjectAltName`: its general names.
+    pub(crate) alt_names: Option<&'a [u8]>,
     /// `nameConstraints` is there.
     pub(crate) constrains_names: bool,
     /// There is an unknown critical extension.
@@ -57,13 +61,15 @@ impl<'a> Extensions<'a> {
             KEY_USAGE => self.key_usage = Some(key_usage(reader.body(der::BIT_STRING)?)?),
             EXTENDED_KEY_USAGE => {
                 let mut uses = reader.sequence()?;
-                let mut for_clients = false;
+                let (mut for_clients, mut for_servers) = (false, false);
                 while !uses.is_empty() {
                     let usage = uses.body(der::OID)?;
                     for_clients |= usage == CLIENT_AUTH;
+                    for_servers |= usage == SERVER_AUTH;
                     self.for_responders |= usage == OCSP_SIGNING;
                 }
                 self.for_clients = Some(for_clients);
+                self.for_servers = Some(for_servers);
             }
             SUBJECT_KEY_ID => self.key_id = Some(reader.body(der::OCTET_STRING)?),
             AUTHORITY_KEY_ID => {
@@ -76,8 +82,9 @@ impl<'a> Extensions<'a> {
                 self.access = Some(value);
                 return Some(false);
             }
-            // Names and policies, which neither OpenSSL nor nginx checks in clients' certificates.
-            SUBJECT_ALT_NAME | CERTIFICATE_POLICIES | POLICY_CONSTRAINTS => {}
+            SUBJECT_ALT_NAME => self.alt_names = reader.body(der::SEQUENCE),
+            // Policies, which neither OpenSSL nor nginx checks.
+            CERTIFICATE_POLICIES | POLICY_CONSTRAINTS => {}
             _ => return Some(false),
         }
         Some(true)
@@ -125,6 +132,7 @@ fn key_usage(bits: &[u8]) -> Option<u16> {
 
 /// Bits of `keyUsage`.
 pub(crate) const DIGITAL_SIGNATURE: u16 = 0x8000;
+pub(crate) const KEY_ENCIPHERMENT: u16 = 0x2000;
 pub(crate) const KEY_AGREEMENT: u16 = 0x0800;
 pub(crate) const KEY_CERT_SIGN: u16 = 0x0400;
 pub(crate) const CRL_SIGN: u16 = 0x0200;
@@ -145,5 +153,6 @@ const CERTIFICATE_POLICIES: &[u8] = &[0x55, 0x1d, 32];
 const AUTHORITY_KEY_ID: &[u8] = &[0x55, 0x1d, 35];
 const POLICY_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 36];
 const EXTENDED_KEY_USAGE: &[u8] = &[0x55, 0x1d, 37];
+const SERVER_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 1];
 const CLIENT_AUTH: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 2];
 const OCSP_SIGNING: &[u8] = &[0x2b, 6, 1, 5, 5, 7, 3, 9];

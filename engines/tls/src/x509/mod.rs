@@ -24,7 +24,8 @@ use extensions::Extensions;
 
 pub use crl::Crl;
 pub(crate) use extensions::{
-    CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, access_location, has_critical,
+    CRL_SIGN, DIGITAL_SIGNATURE, KEY_AGREEMENT, KEY_CERT_SIGN, KEY_ENCIPHERMENT, access_location,
+    has_critical,
 };
 pub use file::FileFault;
 pub(crate) use file::certificates;

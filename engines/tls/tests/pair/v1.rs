@@ -5,7 +5,7 @@ use rcgen::{KeyPair, PublicKeyData, SigningKey};
 use super::{Authority, Leaf};
 
 #[path = "../der/mod.rs"]
-mod der;
+pub(crate) mod der;
 
 fn value(tag: u8, body: &[u8]) -> Vec<u8> {
     der::value(tag, &[body])
