@@ -12,18 +12,22 @@ BASIC = [
     ("basic/tls", "100 bytes, HTTP/1.1 over TLS", "us", "cost"),
     ("basic/h2", "100 bytes, HTTP/2 over TLS", "us", "cost"),
     ("basic/proxied", "100 bytes proxied, HTTP/1.1", "us", "cost"),
+    ("basic/proxied-tls", "100 bytes proxied over TLS", "us", "cost"),
     ("basic/idle", "an idle connection", "B", "memory"),
 ]
 
 
-def conf(run, behind):
-    """A site over HTTP/1.1, TLS and HTTP/2; what is below /behind/ is asked for at another server."""
+def conf(run, behind, behind_tls):
+    """A site over HTTP/1.1, TLS and HTTP/2; requests below /behind/ and /behind-tls/ are passed on to another server."""
     secure = free_port()
     made = Conf(
         lambda c, n: f"upstream behind {{ server 127.0.0.1:{behind}; keepalive 256; }}\n"
+                     f"upstream behind_tls {{ server 127.0.0.1:{behind_tls}; keepalive 256; }}\n"
                      f"server {{ listen 127.0.0.1:{c.port} backlog=4096; listen 127.0.0.1:{secure} ssl; http2 on;\n"
                      f"root {run.site}; ssl_certificate {run.certificate}; ssl_certificate_key {run.key};\n"
                      f"location /behind/ {{ proxy_pass http://behind/; proxy_http_version 1.1;\n"
+                     f"proxy_set_header Connection \"\"; }}\n"
+                     f"location /behind-tls/ {{ proxy_pass https://behind_tls/; proxy_http_version 1.1;\n"
                      f"proxy_set_header Connection \"\"; }}\n"
                      f"location = /generation {{ return 200 {n}; }} }}",
         lambda c, n: f"listen: {{host: 127.0.0.1, port: {c.port}}}\n"
@@ -31,6 +35,8 @@ def conf(run, behind):
                      f"key-file: {run.key}, ocsp-update-interval: 0}}}}\nhosts:\n  default:\n    paths:\n"
                      f"      /generation: {{file.file: {n}}}\n"
                      f"      /behind/: {{proxy.reverse.url: \"http://127.0.0.1:{behind}/\"}}\n"
+                     f"      /behind-tls/: {{proxy.reverse.url: \"https://127.0.0.1:{behind_tls}/\", "
+                     f"proxy.ssl.verify-peer: OFF}}\n"
                      f"      /: {{file.dir: {run.site}}}\n")
     made.secure = secure
     return made
@@ -41,15 +47,19 @@ def basic(run):
         out.write(bytes(10 << 10))
     # The same server is behind all of them, on the client's CPU.
     nginx = next((server for server in run.servers if server.kind == "nginx"), None)
+    behind_tls = free_port()
     behind = Conf(lambda c, n: f"server {{ listen 127.0.0.1:{c.port} backlog=4096; root {run.site};\n"
+                               f"listen 127.0.0.1:{behind_tls} ssl; ssl_certificate {run.certificate};\n"
+                               f"ssl_certificate_key {run.key};\n"
                                f"location = /generation {{ return 200 {n}; }} }}")
     if nginx:
         Running(run, nginx, behind, cpus={CLIENT_CPU})
-    running = run.start_all("basic", lambda _: conf(run, behind.port))
+    running = run.start_all("basic", lambda _: conf(run, behind.port, behind_tls))
     seconds = run.seconds(1.5)
     for turn in range(run.rounds):
         for each in run.turns(running, turn):
-            for row, path in (("small", "/small.txt"), ("10k", "/10k.bin"), ("proxied", "/behind/small.txt")):
+            for row, path in (("small", "/small.txt"), ("10k", "/10k.bin"), ("proxied", "/behind/small.txt"),
+                              ("proxied-tls", "/behind-tls/small.txt")):
                 with run.trying(f"basic/{row}", each):
                     run.record(f"basic/{row}", each, run.cost(each, 64, seconds, path))
             for row, kind, more in (("tls", "h1s", ["64"]), ("h2", "h2", ["16", "--streams", "32"])):

@@ -27,6 +27,8 @@ mod reload;
 mod secure;
 #[path = "turns/server_streams.rs"]
 mod server_streams;
+#[path = "turns/server_tls.rs"]
+mod server_tls;
 #[path = "turns/server_uploads.rs"]
 mod server_uploads;
 #[path = "turns/servers.rs"]

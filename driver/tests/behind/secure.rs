@@ -2,12 +2,14 @@
 //!
 //! Certificates use Ed25519, so that all messages have the same length in each run.
 
+#![allow(dead_code, reason = "each test uses its own part")]
+
 use std::sync::Arc;
 
 use server_upstream::route::ServerTls;
 use tls::{
-    Chain, Ciphers, ClientConfig, Config, Conn, Identity, Key, Scratch, ServerName, ServerTrust,
-    Settings,
+    Chain, Ciphers, ClientConfig, ClientSettings, Config, Conn, Identity, Key, Scratch, ServerName,
+    ServerTrust, Settings, Versions,
 };
 
 /// TLS settings of both ends, made once.
@@ -34,7 +36,7 @@ impl Pair {
             let config = ClientConfig::new(ServerTrust::Any, vec![alpn.to_vec()], 0);
             Arc::new(ServerTls {
                 config: config.expect("it can be set up"),
-                digest,
+                digest: [digest; 32],
                 name: ServerName::try_from("b").expect("a host name"),
             })
         };
@@ -47,6 +49,21 @@ impl Pair {
     /// Returns the client's settings, for HTTP/2 (`streams`) or HTTP/1.
     pub(crate) fn client(&self, streams: bool) -> Arc<ServerTls> {
         Arc::clone(&self.clients[usize::from(streams)])
+    }
+
+    /// Returns a client's settings for TLS 1.2 and HTTP/1.
+    pub(crate) fn client_of_tls12(&self) -> Arc<ServerTls> {
+        let settings = ClientSettings {
+            versions: Versions::Tls12,
+            ciphers: Ciphers::parse("HIGH").expect("it chooses some"),
+            ..ClientSettings::default()
+        };
+        let (config, digest) = settings.build().expect("the settings go together");
+        Arc::new(ServerTls {
+            config,
+            digest,
+            name: ServerName::try_from("b").expect("a host name"),
+        })
     }
 
     /// Makes the server's end of a connection.

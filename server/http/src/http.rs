@@ -26,6 +26,7 @@ use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
 use crate::experiments::{ArmId, Experiment};
 use crate::handler::{Content, DynamicCertificates, Handler, Handlers, HeaderStage};
+use crate::key_log::KeyLogFile;
 use crate::location::{LocationKind, LocationSet};
 use crate::names::ServerNames;
 use crate::resource_timing::ResourceTiming;
@@ -64,6 +65,8 @@ pub struct Http {
     pub prefix: PathBuf,
     /// The opened logs; set once, when they have been opened.
     pub logs: OnceLock<OpenedLogs>,
+    /// Files for secrets of TLS connections.
+    pub key_logs: Vec<Arc<KeyLogFile>>,
     /// The events that modules want.
     pub wants: Wants,
     /// Tasks of the worker's main thread.
@@ -85,6 +88,9 @@ impl Http {
         self.default_log.follow(default);
         for location in self.own_logs() {
             location.core.open_log(&opened);
+        }
+        for log in &self.key_logs {
+            log.attach(&opened);
         }
         let _ = self.logs.set(opened);
     }

@@ -22,6 +22,7 @@ pub mod handler;
 mod hash_table;
 mod host_cache;
 pub mod http;
+pub mod key_log;
 pub mod location;
 pub mod meters;
 mod name_map;

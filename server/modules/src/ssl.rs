@@ -2,7 +2,8 @@
 //!
 //! Directives are stored until the end of the block `http`. Then each server with a certificate, or with
 //! `ssl_reject_handshake`, gets a [`tls::Config`]. The supervisor reads files with its rights and passes them to the
-//! worker as bytes. Certificates named by variables are read by the worker (`dynamic`). Absent: hardware keys, and
+//! worker as bytes. Certificates named by variables are read by the worker (`dynamic`). TLS to servers that requests are
+//! passed on to is `upstream`. Absent: hardware keys, and
 //! features that rustls lacks. An unsupported directive is an error if TLS would be weaker or different without it,
 //! otherwise a warning.
 //!
@@ -21,6 +22,7 @@ mod rows;
 mod sessions;
 mod stapling;
 mod tickets;
+pub(crate) mod upstream;
 mod values;
 mod variables;
 mod watch;
@@ -106,6 +108,8 @@ settings! {
         session_tickets "ssl_session_tickets": bool = true, "on", HS;
         /// Whether requests may come before the handshake is over (0-RTT).
         early_data "ssl_early_data": bool = false, "off", HS;
+        /// A file for the secrets of connections, for programs that decrypt captured traffic.
+        key_log "ssl_key_log": File = File::default(), "", HS;
         /// Whether every handshake is refused.
         reject_handshake "ssl_reject_handshake": bool = false, "off", HS;
     }

@@ -1,6 +1,7 @@
 //! `uwsgi_pass`: passes requests to uwsgi applications.
 //!
-//! Parameters are those of [`gateways`](crate::gateways). Absent: a cache, and TLS (`suwsgi://`).
+//! Parameters are those of [`gateways`](crate::gateways), the settings of TLS (`suwsgi://`) those of
+//! [`ssl::upstream`](crate::ssl::upstream). Absent: a cache.
 //!
 //! Source: nginx documentation, `ngx_http_uwsgi_module`; uWSGI documentation, "The uwsgi Protocol".
 
@@ -15,7 +16,10 @@ use server_http::upstream::Outgoing;
 use server_upstream::protocol::{self, ProtocolSpec};
 
 use crate::gateways::params::{self, Encoding, Params};
-use crate::gateways::{Application, Common, application, inherit};
+use crate::gateways::{Application, Common, Transport, application, inherit};
+use crate::ssl::upstream::{
+    self as ssl_upstream, SecuresServers, ServerPolicy, ServerTlsSettings, server_tls_rows,
+};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -25,6 +29,8 @@ type Modifier = Between<0, 255>;
 application!(
     "uwsgi", "uwsgi_" UwsgiLoc, "Passes requests on to a uwsgi application or a group of them.",
     temp_path "uwsgi_temp 1 2" at "FIRSTBYTE_UWSGI_TEMP_PATH", hidden [],
+    rows server_tls_rows!("uwsgi_" UwsgiLoc),
+    finish ssl_upstream::finish::<UwsgiLoc>,
 );
 
 settings! {
@@ -41,9 +47,21 @@ settings! {
     }
     extra {
         /// Settings that uwsgi shares with other protocols of applications.
-        common: Common
+        common: Common,
+        /// TLS to applications.
+        tls: ServerTlsSettings = ServerTlsSettings::merge
     }
     merge inherit;
+}
+
+impl SecuresServers for UwsgiLoc {
+    fn server_tls(&mut self) -> &mut ServerTlsSettings {
+        &mut self.tls
+    }
+
+    fn may_use_tls(&self) -> bool {
+        self.common.may_use_tls()
+    }
 }
 
 impl Application for UwsgiLoc {
@@ -58,20 +76,22 @@ impl Application for UwsgiLoc {
         [self.modifier1.0 as u8, self.modifier2.0 as u8]
     }
 
-    fn address(text: &[u8]) -> Result<&[u8], &'static str> {
-        let begins = |schema: &[u8]| {
-            let begin = text.get(..schema.len());
-            begin.is_some_and(|begin| begin.eq_ignore_ascii_case(schema))
+    fn address(text: &[u8]) -> (Transport, &[u8]) {
+        let without = |schema: &str| {
+            let (begin, rest) = text.split_at_checked(schema.len())?;
+            begin
+                .eq_ignore_ascii_case(schema.as_bytes())
+                .then_some(rest)
         };
-        for refused in ["suwsgi://", "uwsgis://"] {
-            if begins(refused.as_bytes()) {
-                return Err(refused);
-            }
+        if let Some(rest) = without(SECURE).or_else(|| without(SECURE_ALIAS)) {
+            return (Transport::Tls(SECURE), rest);
         }
-        Ok(match begins(Self::PROTOCOL.scheme.as_bytes()) {
-            true => &text[Self::PROTOCOL.scheme.len()..],
-            false => text,
-        })
+        let rest = without(Self::PROTOCOL.scheme);
+        (Transport::Plain, rest.unwrap_or(text))
+    }
+
+    fn server_policy(&self) -> Option<&ServerPolicy> {
+        self.tls.policy()
     }
 
     fn push_params(
@@ -90,3 +110,8 @@ impl Application for UwsgiLoc {
         Ok(())
     }
 }
+
+/// nginx's scheme of uwsgi over TLS.
+const SECURE: &str = "suwsgi://";
+/// The scheme in the order of `https`.
+const SECURE_ALIAS: &str = "uwsgis://";

@@ -112,7 +112,7 @@ mod tests {
             let config = ClientConfig::new(ServerTrust::Any, Vec::new(), 0);
             Arc::new(ServerTls {
                 config: config.expect("it can be set up"),
-                digest,
+                digest: [digest; 32],
                 name: ServerName::try_from(name).expect("a host name"),
             })
         };

@@ -83,6 +83,8 @@ pub struct AttemptFacts {
     pub received_bytes: u64,
     /// The connection was idle in a pool before.
     pub reused: bool,
+    /// The socket was connected, and the handshake of TLS was begun.
+    pub handshaking: bool,
 }
 
 /// The exchange's side of an attempt. Dropping it abandons the attempt.

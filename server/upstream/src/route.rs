@@ -6,7 +6,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use tls::{ClientConfig, ServerName};
+use tls::{ClientConfig, PolicyDigest, ServerName};
 
 use crate::protocol::ProtocolSpec;
 
@@ -65,15 +65,15 @@ pub struct ServerTls {
     /// Settings, with the sessions for resumption.
     pub config: ClientConfig,
     /// A digest of all settings, equal after a reload that did not change them. Idle connections are reused by it.
-    pub digest: u64,
-    /// The name that the server's certificate must have.
+    pub digest: PolicyDigest,
+    /// The name for SNI, verification and sessions. The settings determine its use.
     pub name: ServerName<'static>,
 }
 
 impl PartialEq for ServerTls {
-    /// Compares by address, since settings are made once for each purpose.
+    /// Connections are exchangeable if digest and name are equal.
     fn eq(&self, other: &Self) -> bool {
-        std::ptr::eq(self, other)
+        std::ptr::eq(self, other) || (self.digest == other.digest && self.name == other.name)
     }
 }
 

@@ -11,4 +11,5 @@ mod ssl_certificate_watch;
 mod ssl_early_data;
 mod ssl_stapling;
 mod ssl_verify_client;
+mod to_servers;
 mod variable_certificates;

@@ -15,9 +15,11 @@ mod http2;
 mod memory;
 mod requests;
 
+use std::sync::Arc;
+
 use engines::http::OutputQueue;
 use server_upstream::protocol::ProtocolSpec;
-use server_upstream::route::{Pool, Route, Timeouts, UpstreamAddr};
+use server_upstream::route::{Pool, Route, ServerTls, Timeouts, UpstreamAddr};
 use tls::ClientConn;
 
 use super::disposition;
@@ -41,6 +43,8 @@ pub struct ServerConn<S> {
 pub(crate) struct Link<S> {
     pub(crate) socket: S,
     pub(crate) transport: Transport,
+    /// The settings of its TLS.
+    pub(crate) tls: Option<Arc<ServerTls>>,
     /// When it was begun.
     pub(crate) since_ms: u64,
     /// Bytes of the requests before the current one.
@@ -153,6 +157,7 @@ impl<S> ServerConn<S> {
             link: Link {
                 socket,
                 transport: Transport::Plain,
+                tls: None,
                 since_ms: now_ms,
                 sent_before: 0,
                 requests: 0,

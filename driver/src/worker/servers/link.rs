@@ -88,6 +88,8 @@ fn receive_tls<N: Net>(
         let plain = &mut sh.attempts.buffer;
         let opened = tls.open(&mut input[..read], plain);
         opened.map_err(io::Error::other)?;
+        let counted = tls.count_empty(read, plain.is_empty());
+        counted.map_err(io::Error::other)?;
         // The announced end is read next, though no further event may come.
         let is_all = read < most && !tls.session.peer_closed();
         if read == 0 || !plain.is_empty() {

@@ -24,10 +24,14 @@ mod streams;
 mod turn;
 mod upload;
 
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
 use engines::http::BodyLength;
+use server_base::hash::Fnv;
 use server_base::waker::WakeKey;
 use server_upstream::request::Failure;
-use server_upstream::route::ServerTls;
+use server_upstream::route::Route;
 use tls::{ClientConn, Fault};
 
 use super::dialer::Dial;
@@ -44,6 +48,7 @@ use outcome::{Ending, of_tls};
 
 /// Begins attempts on a new connection or on one that was idle, and runs its first turn; `key` wakes it. The
 /// time for connecting counts if the connection is not `established`.
+// Long: a connection is checked, secured and given its requests, each step once.
 pub fn begin<N: Net>(
     c: &mut ServerConn<N::Socket>,
     sh: &mut Shared<N>,
@@ -51,13 +56,17 @@ pub fn begin<N: Net>(
     key: WakeKey,
     established: bool,
 ) -> Disposition {
+    if !is_fit(&c.link, &group) {
+        dial_anew(sh, group);
+        return Disposition::Close;
+    }
     if let State::Idle { kept, .. } = &mut c.state
         && let Some(kept) = kept.take()
     {
         c.state = State::Open(streams::resume(kept, &group.route));
         return join(c, sh, group);
     }
-    if let Err(fault) = secure(&mut c.link, group.route.tls.as_deref()) {
+    if let Err(fault) = secure(&mut c.link, &group.route) {
         group.fail(&of_tls(&fault));
         return Disposition::Close;
     }
@@ -72,11 +81,13 @@ pub fn begin<N: Net>(
     let now_ms = sh.clock.mono_ms;
     let reused = c.link.requests > 0;
     c.link.requests = c.link.requests.saturating_add(1);
-    let connected_ms = established.then_some(now_ms);
+    let is_open = established && (reused || c.link.tls.is_none());
+    let connected_ms = is_open.then_some(now_ms);
     call.attach(key);
     call.record(|facts| {
         facts.reused = reused;
         facts.connected_ms = connected_ms;
+        facts.handshaking = established && !is_open;
     });
     let (protocol, head_bytes) = (route.protocol, route.head_bytes);
     let others = (!behind.is_empty()).then(|| (route.clone(), behind));
@@ -101,6 +112,7 @@ pub fn begin<N: Net>(
         queue::join(&mut c.link, &mut active, sh, others, (key, connected_ms));
     }
     c.state = match established {
+        true if reused => State::Open(active),
         true => turn::connected(&c.link, active),
         false => State::Connecting(active),
     };
@@ -137,7 +149,7 @@ pub fn join<N: Net>(
 ) -> Disposition {
     let now_ms = sh.clock.mono_ms;
     let ServerConn { link, state } = c;
-    let connected_ms = (!matches!(state, State::Connecting(_))).then_some(now_ms);
+    let connected_ms = matches!(state, State::Open(_)).then_some(now_ms);
     let Group {
         route,
         call,
@@ -191,19 +203,42 @@ pub fn join<N: Net>(
     turn(c, sh, Readiness::default())
 }
 
-/// Begins TLS on a new connection: the first message waits until the socket is connected.
-fn secure<S>(link: &mut Link<S>, tls: Option<&ServerTls>) -> Result<(), Fault> {
-    if link.requests == 0
-        && let Some(tls) = tls
-    {
-        let session = ClientConn::new(&tls.config, tls.name.clone())?;
-        link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+/// Whether a connection has the transport of a route. Pools are found by a digest, which may be equal for two kinds of
+/// transport: clients choose names of servers (`proxy_ssl_name $host`).
+#[inline]
+fn is_fit<S>(link: &Link<S>, group: &Group) -> bool {
+    link.requests == 0 || link.tls == group.route.tls
+}
+
+/// Has attempts begin on a connection of their own that is in no pool.
+#[cold]
+fn dial_anew<N: Net>(sh: &mut Shared<N>, group: Group) {
+    let Group {
+        mut route,
+        call,
+        behind,
+    } = group;
+    route.pool = None;
+    for call in std::iter::once(call).chain(behind) {
+        sh.dialer.calls.push(Dial {
+            route: route.clone(),
+            call,
+            alone: true,
+        });
     }
-    debug_assert_eq!(
-        matches!(link.transport, Transport::Tls(_)),
-        tls.is_some(),
-        "connections of a pool have one kind of transport"
-    );
+}
+
+/// Begins TLS on a new connection: the first message waits until the socket is connected.
+fn secure<S>(link: &mut Link<S>, route: &Route) -> Result<(), Fault> {
+    if link.requests == 0
+        && let Some(tls) = &route.tls
+    {
+        let mut peer = Fnv::default();
+        route.addr.hash(&mut peer);
+        let session = ClientConn::to_peer(&tls.config, tls.name.clone(), peer.finish())?;
+        link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+        link.tls = Some(Arc::clone(tls));
+    }
     Ok(())
 }
 

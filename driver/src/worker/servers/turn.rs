@@ -65,8 +65,12 @@ fn connecting<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resu
     let now_ms = sh.clock.mono_ms;
     active.io.since_ms = now_ms;
     begin_waiting(&mut active, now_ms);
+    let is_plain = matches!(link.transport, Transport::Plain);
     for call in active.requests.calls() {
-        call.record(|facts| facts.connected_ms = Some(now_ms));
+        call.record(|facts| match is_plain {
+            true => facts.connected_ms = Some(now_ms),
+            false => facts.handshaking = true,
+        });
     }
     c.state = connected(link, active);
     Ok(true)
@@ -119,20 +123,22 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     };
     let now_ms = sh.clock.mono_ms;
     begin_waiting(&mut active, now_ms);
+    for call in active.requests.calls() {
+        call.record(|facts| facts.connected_ms = Some(now_ms));
+    }
     let ActiveConn { io, requests } = &mut *active;
-    // Plaintext may have come with the server's last message.
+    // Plaintext may have come with the server's last message. With streams it may precede all requests.
     let buffer = &mut sh.attempts.buffer;
-    let taken = match requests {
-        Requests::One(one) if !buffer.is_empty() => one::take_input(io, one, buffer, now_ms),
-        Requests::Streams(_) => {
-            io.engine.receive(buffer);
-            Ok(())
-        }
-        _ => Ok(()),
-    };
+    let is_early = !buffer.is_empty() && !matches!(requests, Requests::Streams(_));
+    if !is_early {
+        io.engine.receive(buffer);
+    }
     buffer.clear();
     c.state = State::Open(active);
-    taken.map(|()| true)
+    match is_early {
+        true => Err(Ending::Failed(Failure::Invalid(EARLY_RESPONSE))),
+        false => Ok(true),
+    }
 }
 
 /// Reads once, and passes the bytes to the handshake; plaintext stays in the thread's buffer.
@@ -145,13 +151,16 @@ fn receive_handshake<N: Net>(
         return Ok(false);
     };
     let read = match sh.net.receive(&mut link.socket, &mut sh.scratch) {
-        Ok(0) => return Err(Ending::Failed(Failure::Closed)),
+        Ok(0) => return Err(Ending::Failed(Failure::Handshake(CLOSED.into()))),
         Ok(read) => read,
         Err(e) if e.kind() == io::ErrorKind::WouldBlock => {
             (link.flags.readable, link.flags.hung_up) = (false, false);
             return Ok(false);
         }
-        Err(e) => return Err(Ending::failed("recv()", &e)),
+        Err(e) => {
+            let text = format!("{CLOSED} ({})", conf::os_error(&e));
+            return Err(Ending::Failed(Failure::Handshake(text.into())));
+        }
     };
     link.flags.readable = read == sh.scratch.len() || link.flags.hung_up;
     let opened = tls.open(&mut sh.scratch[..read], &mut sh.attempts.buffer);
@@ -237,5 +246,9 @@ fn drain<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Result<bo
 /// Limits of reading an unwanted rest of a response to keep the connection, in bytes and milliseconds.
 const DRAIN_BYTES: u64 = 64 << 10;
 const DRAIN_MS: u64 = 1000;
+/// The server has ended its side during the handshake, in nginx's words.
+const CLOSED: &str = "peer closed connection in SSL handshake";
+/// Plaintext came before the server could have read a request.
+const EARLY_RESPONSE: &str = "sent data before the SSL handshake was over";
 /// Reason of a handshake after which the server speaks another protocol than the engine.
 const OTHER_PROTOCOL: &str = "the upstream server did not select the offered protocol";

@@ -22,6 +22,8 @@ pub(crate) struct TlsStream<S> {
     /// Plaintext sent since the connection was last silent, and the time of its last byte.
     burst_bytes: u64,
     sent_ms: u64,
+    /// Received bytes since the last plaintext.
+    empty_bytes: usize,
     /// Plaintext of each record, bytes, if the configuration sets it (`ssl_buffer_size`).
     pub(crate) record_bytes: Option<usize>,
 }
@@ -110,6 +112,7 @@ impl<S: Session> TlsStream<S> {
             unsent_plain: 0,
             burst_bytes: 0,
             sent_ms: 0,
+            empty_bytes: 0,
             record_bytes: None,
         }
     }
@@ -126,6 +129,21 @@ impl<S: Session> TlsStream<S> {
             plain.truncate(before);
         }
         opened
+    }
+
+    /// Counts received bytes; `is_empty`: no plaintext came with them.
+    ///
+    /// # Errors
+    /// More than [`EMPTY_BYTES_MAX`] came without plaintext.
+    pub(crate) fn count_empty(&mut self, bytes: usize, is_empty: bool) -> Result<(), Fault> {
+        self.empty_bytes = match is_empty {
+            true => self.empty_bytes.saturating_add(bytes),
+            false => 0,
+        };
+        match self.empty_bytes > EMPTY_BYTES_MAX {
+            true => Err(Fault::Empty),
+            false => Ok(()),
+        }
     }
 
     /// Number of encrypted bytes that the socket did not take.
@@ -317,6 +335,9 @@ pub(crate) fn collect<N: Net>(
     Ok(())
 }
 
+/// Maximum number of bytes without plaintext in a row: records without content, tickets, updates of keys. Each takes CPU
+/// and ends nothing. A record with content has less than a third of that.
+const EMPTY_BYTES_MAX: usize = 64 << 10;
 /// Plaintext of a record while the peer's window is not known to be open.
 const SMALL_RECORD_BYTES: usize = 4 << 10;
 /// Plaintext after which records are large.
@@ -329,3 +350,18 @@ const SILENCE_MS: u64 = 1000;
 const SEALED_BYTES: u64 = 64 << 10;
 /// Memory that is kept for the next write.
 pub(crate) const KEEP_BYTES: usize = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_without_plaintext_are_limited_in_a_row() {
+        let mut tls = TlsStream::new(Conn::new());
+        assert_eq!(tls.count_empty(EMPTY_BYTES_MAX - 1, true), Ok(()));
+        assert_eq!(tls.count_empty(1, true), Ok(()));
+        assert_eq!(tls.count_empty(1, true), Err(Fault::Empty));
+        assert_eq!(tls.count_empty(1, false), Ok(()));
+        assert_eq!(tls.count_empty(EMPTY_BYTES_MAX, true), Ok(()));
+    }
+}

@@ -30,6 +30,7 @@ use crate::wants::Wants;
 
 impl ConfigBuilder {
     /// Turns the drafts of `http` into an [`Http`].
+    // Long: a line for each part of it.
     pub(super) fn finish_http(&mut self) -> Result<(), ConfError> {
         self.default_root();
         self.merge();
@@ -91,6 +92,7 @@ impl ConfigBuilder {
             },
             prefix: self.options.prefix.clone(),
             logs: OnceLock::new(),
+            key_logs: std::mem::take(&mut self.key_logs),
             wants,
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),

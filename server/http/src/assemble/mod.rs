@@ -49,6 +49,7 @@ pub use server_base::opened::{ErrorLogConf, LogTarget};
 use crate::experiments::Experiment;
 use crate::handler::DynamicCertificates;
 use crate::http::Http;
+use crate::key_log::KeyLogFile;
 use crate::resource_timing::ResourceTiming;
 use crate::settings_set::{Conf, Scope, SettingsContext, SettingsDef};
 use crate::status_zones::StatusZone;
@@ -92,6 +93,7 @@ pub struct ConfigBuilder {
     regexes: RegexCache,
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
+    key_logs: Vec<Arc<KeyLogFile>>,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Files that the supervisor takes up when they change.
@@ -219,6 +221,7 @@ impl ConfigBuilder {
             zones: Zones::default(),
             regexes: RegexCache::default(),
             log_paths: LogPaths::default(),
+            key_logs: Vec::new(),
             periodic_tasks: Vec::new(),
             watches: Vec::new(),
             background_fetches: Vec::new(),
@@ -364,6 +367,17 @@ impl ConfigBuilder {
         let path = PathBuf::from(OsString::from_vec(self.full_path(path)));
         self.log_paths.add(&path);
         path
+    }
+
+    /// Returns the file for secrets of TLS connections with a path, noted as a log to open.
+    pub fn key_log(&mut self, path: &[u8]) -> Arc<KeyLogFile> {
+        let path = self.log_path(path);
+        let known = self.key_logs.iter().find(|log| log.is_at(&path)).cloned();
+        known.unwrap_or_else(|| {
+            let log = Arc::new(KeyLogFile::new(path));
+            self.key_logs.push(Arc::clone(&log));
+            log
+        })
     }
 
     /// The access log of a configuration that names none, noted as a log to open.

@@ -7,7 +7,7 @@ use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::picker::{Pick, Picker};
-use server_upstream::route::{Route, ServerTls, SocketOptions, UpstreamAddr};
+use server_upstream::route::{Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
 use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
@@ -60,7 +60,7 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         Tries::new(picker.tries(), most, timeout_ms, now_ms)
     });
     let is_unix = matches!(peer.addr, UpstreamAddr::Unix(_));
-    let scheme = run.gateway.protocol().scheme;
+    let scheme = run.gateway.scheme(x);
     record(x).choose(scheme, &peer.name, &peer.server, is_unix);
     let allowed = &conf.retry.allow_upstream;
     let name = peer.name.clone();
@@ -93,8 +93,9 @@ pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let name = run.picker.as_ref().map_or(&b""[..], Picker::name).into();
+    let scheme = run.gateway.scheme(x);
     let upstream = record(x);
-    upstream.choose(run.gateway.protocol().scheme, &name, &name, false);
+    upstream.choose(scheme, &name, &name, false);
     upstream.begin_attempt(name, cx.clock.mono_ms, None);
     let text = format_args!("no live upstreams");
     x.log_while(Level::Error, Action::Connecting.text(), text);
@@ -136,8 +137,14 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let protocol = run.gateway.protocol();
     let picker = run.picker.as_ref().filter(|_| may_reuse && request.keep);
     let pool = picker.and_then(|picker| picker.pool(|| group::location_digest(x)));
-    // No gateway speaks TLS with its servers yet.
-    let tls: Option<Arc<ServerTls>> = None;
+    let tls = match run.gateway.tls(x, cx) {
+        Ok(tls) => tls,
+        Err(status) => {
+            record(x).begin_attempt(name, cx.clock.mono_ms, None);
+            record(x).close(cx.clock.mono_ms);
+            return Flow::Done(Content::Status(status));
+        }
+    };
     let route = Route {
         addr: peer.addr.clone(),
         protocol,

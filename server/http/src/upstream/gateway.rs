@@ -2,10 +2,13 @@
 //!
 //! A module supplies four functions; the others have defaults.
 
+use std::sync::Arc;
+
 use engines::http::ResponseHead;
 use server_upstream::group::Target;
 use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
+use server_upstream::route::ServerTls;
 
 use super::UpstreamConf;
 use crate::exchange::{Ctx, Exchange};
@@ -36,6 +39,19 @@ pub trait Gateway: Sync {
 
     /// The protocol spoken with a server.
     fn protocol(&self) -> &'static ProtocolSpec;
+
+    /// Start of the servers' URLs in variables and logs.
+    fn scheme(&self, _: &Exchange) -> &'static str {
+        self.protocol().scheme
+    }
+
+    /// TLS of a connection to the chosen server; `None`: the connection is in the clear.
+    ///
+    /// # Errors
+    /// The status that answers the request; the reason is logged.
+    fn tls(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> Result<Option<Arc<ServerTls>>, u16> {
+        Ok(None)
+    }
 
     /// Maximum size of a response head, bytes.
     fn head_bytes(&self, conf: &UpstreamConf) -> usize {

@@ -113,8 +113,12 @@ fn fail(
 
 /// The action during which the attempt failed.
 fn action(attempt: &UpstreamRequest) -> Action {
-    if attempt.facts().connected_ms.is_none() {
-        Action::Connecting
+    let facts = attempt.facts();
+    if facts.connected_ms.is_none() {
+        match facts.handshaking {
+            true => Action::Handshaking,
+            false => Action::Connecting,
+        }
     } else if attempt.room() < BODY_WINDOW_BYTES {
         Action::Sending
     } else {

@@ -11,6 +11,7 @@ use crate::exchange::Exchange;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Action {
     Connecting,
+    Handshaking,
     Sending,
     ReadingHead,
     Reading,
@@ -22,6 +23,7 @@ impl Action {
     pub(super) fn text(self) -> &'static str {
         match self {
             Self::Connecting => "connecting to upstream",
+            Self::Handshaking => "SSL handshaking to upstream",
             Self::Sending => "sending request to upstream",
             Self::ReadingHead => "reading response header from upstream",
             Self::Reading => "reading upstream",

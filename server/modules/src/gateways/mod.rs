@@ -15,6 +15,7 @@ pub(crate) mod params;
 pub(crate) mod pass;
 
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{FieldId, Fields};
@@ -26,9 +27,12 @@ use server_http::upstream::{
 };
 use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
+use server_upstream::route::ServerTls;
 
 use params::{Encoding, ParamSet, Params};
-use pass::Pass;
+use pass::{Pass, Way};
+
+use crate::ssl::upstream::{ServerPolicy, connect};
 
 /// Access to the settings that these modules share; implemented by [`application!`].
 pub(crate) trait ApplicationSettings: PassesOn {
@@ -64,11 +68,13 @@ pub(crate) trait Application: ApplicationSettings {
     }
 
     /// Strips an optional scheme from an address.
-    ///
-    /// # Errors
-    /// The scheme, if it is not supported.
-    fn address(text: &[u8]) -> Result<&[u8], &'static str> {
-        Ok(text)
+    fn address(text: &[u8]) -> (Transport, &[u8]) {
+        (Transport::Plain, text)
+    }
+
+    /// The policy of connections with TLS, for protocols that can use it.
+    fn server_policy(&self) -> Option<&ServerPolicy> {
+        None
     }
 
     /// Appends the parameters of a request.
@@ -88,6 +94,15 @@ pub(crate) trait Application: ApplicationSettings {
     fn note(_: &Exchange, _: &Note<'_>) -> Verdict {
         Verdict::Pass
     }
+}
+
+/// The transport of connections to applications.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Transport {
+    /// The socket alone.
+    Plain,
+    /// TLS; the start of servers' URLs in variables and logs.
+    Tls(&'static str),
 }
 
 /// The content handler of locations with `*_pass`.
@@ -134,6 +149,28 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
         C::PROTOCOL
     }
 
+    fn scheme(&self, x: &Exchange) -> &'static str {
+        match pass::way::<C>(x, &x.route.http) {
+            Some(Way {
+                transport: Transport::Tls(scheme),
+                ..
+            }) => scheme,
+            _ => C::PROTOCOL.scheme,
+        }
+    }
+
+    fn tls(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Option<Arc<ServerTls>>, u16> {
+        let http = Rc::clone(&x.route.http);
+        let Some(policy) = x.loc::<C>(&http).server_policy() else {
+            return Ok(None);
+        };
+        let host = match pass::way::<C>(x, &http) {
+            Some(way) if way.transport != Transport::Plain => way.host.clone(),
+            _ => return Ok(None),
+        };
+        connect(policy, x, cx, &host).map(Some)
+    }
+
     fn note(&self, x: &Exchange, note: &Note<'_>) -> Verdict {
         C::note(x, note)
     }
@@ -174,6 +211,11 @@ impl Common {
         }
     }
 
+    /// Whether requests of this location may use TLS to the application.
+    pub(crate) fn may_use_tls(&self) -> bool {
+        self.pass.as_deref().is_some_and(Pass::may_use_tls)
+    }
+
     /// Whether this location has a target.
     pub(crate) fn passes_on(&self) -> bool {
         self.pass.is_some()
@@ -201,7 +243,7 @@ macro_rules! application {
     (
         $name:literal, $prefix:literal $conf:ident, $doc:literal,
         temp_path $temp:literal at $built:literal, hidden [$($hidden:literal),*],
-        $(rows $rows:expr,)* $(variables $variables:expr,)?
+        $(rows $rows:expr,)* $(variables $variables:expr,)? $(finish $finish:path,)?
     ) => {
         /// The module.
         pub(crate) const MODULE: server_http::module::Module = server_http::module::Module {
@@ -229,7 +271,10 @@ macro_rules! application {
             ],
             settings: &[<$conf as server_http::settings_set::Conf>::def],
             $(variables: $variables,)?
-            finish: Some(server_http::upstream::settings::finish::<$conf>),
+            finish: Some(|b| {
+                $($finish(b)?;)?
+                server_http::upstream::settings::finish::<$conf>(b)
+            }),
             inherits: &[(concat!($prefix, "pass"), server_http::module::Inherit::Blocks)],
             ..server_http::module::Module::EMPTY
         };

@@ -9,12 +9,21 @@ use conf::{ConfError, Directive};
 use server_base::errlog::{Level, Printable, Shown};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
+use server_http::http::Http;
 use server_http::upstream::Target;
 use server_http::value::Value;
 use server_upstream::group::{GroupId, Groups};
 
-use super::{Application, handle};
+use super::{Application, Transport, handle};
 use crate::pass_address;
+
+/// The way to the server of a target.
+#[derive(Clone, Debug)]
+pub(crate) struct Way {
+    pub(super) transport: Transport,
+    /// Its host, for TLS.
+    pub(super) host: Box<[u8]>,
+}
 
 /// The target of a location.
 #[derive(Debug)]
@@ -27,7 +36,7 @@ pub(crate) struct Pass {
 #[derive(Debug)]
 enum To {
     /// An address without variables.
-    Group(GroupId),
+    Group(GroupId, Way),
     /// An address with variables, computed for each request.
     Computed(Value),
 }
@@ -44,9 +53,9 @@ pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Resul
     let to = match value.constant() {
         None => To::Computed(value),
         Some(text) => {
-            let group = fixed::<C>(b, d, text)?;
+            let (group, way) = fixed::<C>(b, d, text)?;
             b.draft(location).passes_to = Some(group);
-            To::Group(group)
+            To::Group(group, way)
         }
     };
     let host = Value::compile_bytes(b, d, word, HOST)?;
@@ -55,23 +64,52 @@ pub(crate) fn set<C: Application>(b: &mut ConfigBuilder, d: &Directive) -> Resul
     Ok(())
 }
 
-/// Returns the group of an address without variables.
+impl Pass {
+    /// Whether requests may use TLS: an address with variables may have any scheme.
+    pub(super) fn may_use_tls(&self) -> bool {
+        match &self.to {
+            To::Group(_, way) => way.transport != Transport::Plain,
+            To::Computed(_) => true,
+        }
+    }
+}
+
+/// Returns the group of an address without variables, and the way to it.
 fn fixed<C: Application>(
     b: &mut ConfigBuilder,
     d: &Directive,
     text: &[u8],
-) -> Result<GroupId, ConfError> {
+) -> Result<(GroupId, Way), ConfError> {
     let wrong = |text: String| ConfError::word(d, d.word(0), text);
-    let address = C::address(text).map_err(|schema| {
-        let name = d.name();
-        wrong(format!(
-            "\"{name}\" to \"{schema}\" is not built yet: TLS to servers is missing"
-        ))
-    })?;
+    let (transport, address) = C::address(text);
     let parsed = pass_address::parse(address)
         .map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(address))))?;
-    b.conf_mut::<Groups>()
-        .add(d, &parsed.host, parsed.port, C::PROTOCOL.default_port)
+    let group =
+        b.conf_mut::<Groups>()
+            .add(d, &parsed.host, parsed.port, C::PROTOCOL.default_port)?;
+    Ok((group, Way::new(transport, parsed.host)))
+}
+
+impl Way {
+    fn new(transport: Transport, host: String) -> Self {
+        // The default name of a server behind a socket of the system is the one of `proxy_pass`.
+        let host = match host.starts_with("unix:") {
+            true => "localhost".into(),
+            false => host,
+        };
+        Self {
+            transport,
+            host: host.into_bytes().into(),
+        }
+    }
+}
+
+/// Returns the way of the exchange's target. An address with variables has none before [`target`] has run.
+pub(super) fn way<'x, C: Application>(x: &'x Exchange, http: &'x Http) -> Option<&'x Way> {
+    match &x.loc::<C>(http).common().pass.as_deref()?.to {
+        To::Group(_, way) => Some(way),
+        To::Computed(_) => x.extensions.get::<Way>(),
+    }
 }
 
 /// Returns the servers for a request.
@@ -82,23 +120,27 @@ pub(crate) fn target<C: Application>(x: &mut Exchange, cx: &mut Ctx<'_>) -> Resu
     let http = Rc::clone(&x.route.http);
     let pass = x.loc::<C>(&http).common().pass.as_deref();
     let value = match &pass.ok_or(500u16)?.to {
-        To::Group(group) => return Ok(Target::Group(*group)),
+        To::Group(group, _) => return Ok(Target::Group(*group)),
         To::Computed(value) => value,
     };
     let text = value.to_vec(x, cx);
     let refuse = |x: &Exchange, text: String| {
         x.log(Level::Error, format_args!("{text}"));
-        500
+        500_u16
     };
-    let address = C::address(&text).map_err(|schema| {
-        let text = Printable(&text);
-        refuse(x, format!("\"{schema}\" is not built yet in \"{text}\""))
-    })?;
+    let (transport, address) = C::address(&text);
     let parsed = pass_address::parse(address)
         .map_err(|why| refuse(x, format!("{why} in upstream \"{}\"", Printable(address))))?;
-    http.main::<Groups>()
+    let target = http
+        .main::<Groups>()
         .target(&parsed.host, parsed.port, C::PROTOCOL.default_port)
-        .map_err(|text| refuse(x, text))
+        .map_err(|text| refuse(x, text))?;
+    // A pass before an internal redirect may have left a way.
+    if transport != Transport::Plain || x.extensions.get::<Way>().is_some() {
+        x.extensions.set(Way::new(transport, parsed.host));
+    }
+    Ok(target)
 }
+
 /// nginx's value of `HTTP_HOST`.
 const HOST: &[u8] = b"$host$is_request_port$request_port";

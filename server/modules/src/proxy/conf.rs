@@ -15,6 +15,7 @@ use super::cookies::{CookieDomains, CookieFlags, CookiePaths};
 use super::fields::{SetFields, SetHeaders};
 use super::pass::{self, Pass};
 use super::redirect::{self, Redirects};
+use crate::ssl::upstream::{SecuresServers, ServerTlsSettings};
 
 const HSL: Contexts = Contexts::HTTP_SERVER_LOCATION;
 
@@ -41,6 +42,8 @@ settings! {
     extra {
         /// Settings that proxying shares with other modules.
         upstream: UpstreamSettings = UpstreamSettings::merge,
+        /// TLS to servers.
+        tls: ServerTlsSettings = ServerTlsSettings::merge,
         /// `proxy_pass`.
         pass: Option<Arc<Pass>>,
         /// `proxy_redirect`.
@@ -89,6 +92,16 @@ impl PassesOn for ProxyLoc {
 
     fn passes_on(&self) -> bool {
         self.pass.is_some()
+    }
+}
+
+impl SecuresServers for ProxyLoc {
+    fn server_tls(&mut self) -> &mut ServerTlsSettings {
+        &mut self.tls
+    }
+
+    fn may_use_tls(&self) -> bool {
+        self.pass.as_deref().is_some_and(Pass::may_use_tls)
     }
 }
 

@@ -6,8 +6,8 @@
 //! redirect   Location and Refresh            cookies    Set-Cookie
 //! ```
 //!
-//! [`server_http::upstream`] handles servers, connections, responses and bodies. Absent: a cache, TLS and HTTP/2 to
-//! servers.
+//! [`server_http::upstream`] handles servers, connections, responses and bodies, [`ssl::upstream`](crate::ssl::upstream)
+//! the settings of TLS. Absent: a cache, and HTTP/2 to servers.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; RFC 9110 section 7.6.
 
@@ -20,6 +20,7 @@ mod request;
 mod variables;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use engines::http::ResponseHead;
 use server_http::exchange::{Ctx, Exchange};
@@ -31,9 +32,12 @@ use server_http::upstream::{self, Gateway, Outgoing, Target, UpstreamConf, Verdi
 use server_http::upstream_rows;
 use server_upstream::protocol::{self, ProtocolSpec};
 use server_upstream::request::RequestSpec;
+use server_upstream::route::ServerTls;
 
-use crate::early_hints;
+use crate::ssl::upstream::server_tls_rows;
+use crate::{early_hints, ssl};
 use conf::{HttpVersion, ProxyLoc};
+use pass::{Pass, Schema};
 pub(crate) use request::make_sendable;
 
 /// The module.
@@ -48,11 +52,15 @@ pub(crate) const MODULE: Module = Module {
         upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2"),
         upstream_rows!(send_lowat "proxy_" ProxyLoc),
         upstream_rows!(trailers "proxy_" ProxyLoc),
+        server_tls_rows!("proxy_" ProxyLoc),
     ],
     settings: &[<ProxyLoc as server_http::settings_set::Conf>::def],
     variables: variables::VARIABLES,
     defaults: variables::DEFAULTS,
-    finish: Some(finish::<ProxyLoc>),
+    finish: Some(|b| {
+        finish::<ProxyLoc>(b)?;
+        ssl::upstream::finish::<ProxyLoc>(b)
+    }),
     inherits: conf::INHERITS,
     ..Module::EMPTY
 };
@@ -103,6 +111,33 @@ impl Gateway for Proxy {
 
     fn protocol(&self) -> &'static ProtocolSpec {
         &protocol::HTTP1
+    }
+
+    fn scheme(&self, x: &Exchange) -> &'static str {
+        match pass::parts(x, &x.route.http) {
+            Some(parts) => parts.schema.text(),
+            None => self.protocol().scheme,
+        }
+    }
+
+    fn tls(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Option<Arc<ServerTls>>, u16> {
+        let http = Rc::clone(&x.route.http);
+        let policy = x.loc::<ProxyLoc>(&http).tls.policy();
+        let Some(policy) = policy else {
+            return Ok(None);
+        };
+        let computed;
+        let parts = match x.loc::<ProxyLoc>(&http).pass.as_deref() {
+            Some(Pass::Fixed(fixed)) => &fixed.parts,
+            _ => {
+                computed = pass::parts(x, &http).cloned().unwrap_or_default();
+                &computed
+            }
+        };
+        match parts.schema {
+            Schema::Http => Ok(None),
+            Schema::Https => ssl::upstream::connect(policy, x, cx, &parts.host).map(Some),
+        }
     }
 
     fn head(&self, x: &mut Exchange, cx: &mut Ctx<'_>, _: &ResponseHead) -> Verdict {

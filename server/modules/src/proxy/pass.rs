@@ -42,9 +42,20 @@ pub(crate) struct Fixed {
     pub(super) location: Box<[u8]>,
 }
 
+/// The scheme of a URL.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Schema {
+    #[default]
+    Http,
+    /// Over TLS.
+    Https,
+}
+
 /// The parts of a URL besides its server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct UrlParts {
+    /// Its scheme.
+    pub(super) schema: Schema,
     /// `$proxy_host`: the host, with the port unless it is the default.
     pub(super) host: Box<[u8]>,
     /// `$proxy_port`; empty for a UNIX-domain socket.
@@ -75,19 +86,14 @@ pub(super) fn proxy_pass(b: &mut ConfigBuilder, d: &Directive) -> Result<(), Con
 /// A URL without variables.
 fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, ConfError> {
     let wrong = |text: String| ConfError::word(d, d.word(0), text);
-    let rest = match schema(url) {
-        Some(Schema::Http(rest)) => rest,
-        Some(Schema::Https) => {
-            let text = "\"proxy_pass\" to \"https://\" is not built yet: TLS to servers is missing";
-            return Err(wrong(text.to_owned()));
-        }
-        None => return Err(wrong("invalid URL prefix".to_owned())),
+    let Some((schema, rest)) = Schema::split(url) else {
+        return Err(wrong("invalid URL prefix".to_owned()));
     };
-    let (address, parts) =
-        parse(rest).map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
-    let group = b
-        .conf_mut::<Groups>()
-        .add(d, &address.host, address.port, HTTP1.default_port)?;
+    let (address, parts) = parse(schema, rest)
+        .map_err(|why| wrong(format!("{why} in upstream \"{}\"", Shown(rest))))?;
+    let group =
+        b.conf_mut::<Groups>()
+            .add(d, &address.host, address.port, schema.default_port())?;
     let location = b.location();
     let draft = b.draft(location);
     draft.passes_to = Some(group);
@@ -112,32 +118,48 @@ fn fixed(b: &mut ConfigBuilder, d: &Directive, url: &[u8]) -> Result<Fixed, Conf
     })
 }
 
-/// The scheme of a URL.
-enum Schema<'u> {
-    /// `http://`, with the rest of the URL.
-    Http(&'u [u8]),
-    /// `https://`.
-    Https,
-}
+impl Schema {
+    /// Splits the scheme from a URL; `None` if it is another one.
+    fn split(url: &[u8]) -> Option<(Self, &[u8])> {
+        [Self::Http, Self::Https].into_iter().find_map(|schema| {
+            let (begin, rest) = url.split_at_checked(schema.text().len())?;
+            let is_same = begin.eq_ignore_ascii_case(schema.text().as_bytes());
+            is_same.then_some((schema, rest))
+        })
+    }
 
-fn schema(url: &[u8]) -> Option<Schema<'_>> {
-    let begins = |prefix: &[u8]| {
-        url.get(..prefix.len())
-            .is_some_and(|own| own.eq_ignore_ascii_case(prefix))
-    };
-    match url {
-        _ if begins(b"http://") => Some(Schema::Http(&url[b"http://".len()..])),
-        _ if begins(b"https://") => Some(Schema::Https),
-        _ => None,
+    /// The scheme as variables and logs show it.
+    pub(super) fn text(self) -> &'static str {
+        match self {
+            Self::Http => HTTP1.scheme,
+            Self::Https => "https://",
+        }
+    }
+
+    fn default_port(self) -> u16 {
+        match self {
+            Self::Http => HTTP1.default_port,
+            Self::Https => HTTPS_PORT,
+        }
     }
 }
 
-/// Parses a URL behind its `http://`: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`.
-fn parse(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
-    if let Some((schema, rest)) = rest.split_at_checked(UNIX.len())
-        && schema.eq_ignore_ascii_case(UNIX)
+impl Pass {
+    /// Whether requests may use TLS to the server: a URL with variables may have either scheme.
+    pub(super) fn may_use_tls(&self) -> bool {
+        match self {
+            Self::Fixed(fixed) => fixed.parts.schema == Schema::Https,
+            Self::Computed(_) => true,
+        }
+    }
+}
+
+/// Parses a URL behind its scheme: `host[:port][/uri]`, `[address][:port][/uri]` or `unix:path[:uri]`.
+fn parse(schema: Schema, rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
+    if let Some((begin, rest)) = rest.split_at_checked(UNIX.len())
+        && begin.eq_ignore_ascii_case(UNIX)
     {
-        return parse_unix(rest);
+        return parse_unix(schema, rest);
     }
     let uri_at = |from: usize, marks: &[u8]| {
         let at = rest[from..].iter().position(|byte| marks.contains(byte));
@@ -148,23 +170,30 @@ fn parse(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
         _ => uri_at(0, b"/?"),
     };
     let address = pass_address::parse_inet(&rest[..end])?;
-    let usual_port = address.port.is_none_or(|port| port == HTTP1.default_port);
+    let usual = schema.default_port();
+    let usual_port = address.port.is_none_or(|port| port == usual);
     let (host, port_text) = rest[..end].split_at(address.host.len());
+    let usual = usual.to_string();
     let parts = UrlParts {
+        schema,
         host: (if usual_port { host } else { &rest[..end] }).into(),
-        port: (if usual_port { b"80" } else { &port_text[1..] }).into(),
+        port: match usual_port {
+            true => usual.as_bytes().into(),
+            false => port_text[1..].into(),
+        },
         uri: with_slash(&rest[end..]),
     };
     Ok((address, parts))
 }
 
-fn parse_unix(rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
+fn parse_unix(schema: Schema, rest: &[u8]) -> Result<(Address, UrlParts), &'static str> {
     let (path, uri) = match memchr::memchr(b':', rest) {
         Some(at) => (&rest[..at], &rest[at + 1..]),
         None => (rest, &[][..]),
     };
     let host = pass_address::unix_host(path)?;
     let parts = UrlParts {
+        schema,
         host: b"localhost".as_slice().into(),
         port: Box::default(),
         uri: with_slash(uri),
@@ -196,23 +225,19 @@ pub(super) fn target(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Target, u16> 
         x.log(Level::Error, format_args!("{text}"));
         500
     };
-    let rest = match schema(&url) {
+    let (schema, rest) = match Schema::split(&url) {
         // A scheme alone is no URL, as in nginx.
-        Some(Schema::Http(rest)) if !rest.is_empty() => rest,
-        Some(Schema::Https) => {
-            let text = format!("\"https://\" is not built yet in \"{}\"", Printable(&url));
-            return Err(refuse(x, &text));
-        }
+        Some((schema, rest)) if !rest.is_empty() => (schema, rest),
         _ => {
             let text = format!("invalid URL prefix in \"{}\"", Printable(&url));
             return Err(refuse(x, &text));
         }
     };
-    let (address, parts) = parse(rest)
+    let (address, parts) = parse(schema, rest)
         .map_err(|why| refuse(x, &format!("{why} in upstream \"{}\"", Printable(rest))))?;
     let target = http
         .main::<Groups>()
-        .target(&address.host, address.port, HTTP1.default_port)
+        .target(&address.host, address.port, schema.default_port())
         .map_err(|text| refuse(x, &text))?;
     x.extensions.set(ComputedParts(parts));
     Ok(target)
@@ -225,3 +250,6 @@ pub(super) fn parts<'x>(x: &'x Exchange, http: &'x Http) -> Option<&'x UrlParts>
         Pass::Computed(_) => x.extensions.get::<ComputedParts>().map(|made| &made.0),
     }
 }
+
+/// RFC 9110 section 4.2.2.
+const HTTPS_PORT: u16 = 443;

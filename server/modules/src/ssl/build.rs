@@ -5,8 +5,8 @@ use std::sync::Arc;
 use conf::{Builder, ConfError, Directive};
 use server_http::assemble::ConfigBuilder;
 use tls::{
-    Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Identity, KeyRing, Policy,
-    Settings, Versions,
+    Authorities, CipherFault, Ciphers, ClientAuth, ClientMode, Groups, Identity, KeyLog, KeyRing,
+    Policy, Settings, Versions,
 };
 
 use super::dynamic::{self, CertificateTemplates};
@@ -162,6 +162,7 @@ fn settings(
     };
     settings.tickets = tickets.then(|| Arc::clone(&ring));
     settings.early_data_bytes = if early_data { EARLY_DATA_BYTES } else { 0 };
+    settings.key_log = policy.key_log.as_deref().map(|d| key_log(b, d));
     settings.alpn = HTTP1.iter().map(|name| name.to_vec()).collect();
     // `ssl_conf_command` is applied last, as in nginx: it overrides the directives.
     for command in &conf.commands {
@@ -179,6 +180,11 @@ fn settings(
         b.set_dynamic_certificates(server, Arc::new(late));
     }
     Ok(Some(settings))
+}
+
+/// Returns the file for secrets that a directive names.
+pub(super) fn key_log(b: &mut ConfigBuilder, d: &Directive) -> Arc<dyn KeyLog> {
+    b.key_log(d.arg(0))
 }
 
 /// Returns the session cache and the ticket keys; servers with one cache share both.
@@ -233,7 +239,7 @@ fn has_authorities(clients: &ClientSettings) -> bool {
     clients.client_certificate.is_some() || clients.trusted_certificate.is_some()
 }
 
-fn ciphers(
+pub(super) fn ciphers(
     b: &mut ConfigBuilder,
     said: Option<&Directive>,
     needed: bool,
@@ -247,10 +253,11 @@ fn ciphers(
         (Err(fault), d) => {
             let text = format!("SSL_CTX_set_cipher_list(\"{list}\") failed ({fault})");
             let error = d.map_or_else(|| ConfError::new(&*text), |d| error(d, text.clone()));
-            return Err(error.with_hint(
-                "cipher suites of TLS 1.2 are ECDHE with AES-GCM or ChaCha20-Poly1305; remove \"ssl_ciphers\" to \
-                 enable all of them",
-            ));
+            let name = d.map_or("ssl_ciphers", |d| d.name());
+            return Err(error.with_hint(format!(
+                "cipher suites of TLS 1.2 are ECDHE with AES-GCM or ChaCha20-Poly1305; remove \"{name}\" to enable \
+                 all of them"
+            )));
         }
     };
     if let Some(d) = said {

@@ -72,6 +72,24 @@ impl CertificateTemplates {
         })
     }
 
+    /// Returns the certificate for a server, as the client of a connection; `None` if its name is empty.
+    ///
+    /// # Errors
+    /// The text for the log, if it cannot be loaded.
+    pub(super) fn client_identity(
+        &self,
+        x: &mut Exchange,
+        cx: &mut Ctx<'_>,
+    ) -> Result<Option<Identity>, String> {
+        let Some(pair) = self.pairs.first() else {
+            return Ok(None);
+        };
+        if pair.0.to_vec(x, cx).is_empty() {
+            return Ok(None);
+        }
+        self.identity(x, cx, pair).map(Some)
+    }
+
     fn identity(
         &self,
         x: &mut Exchange,

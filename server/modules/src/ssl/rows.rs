@@ -141,6 +141,15 @@ fn invalid(d: &Directive, word: &Word, what: &str) -> ConfError {
 
 fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     conf::once(d, b.conf_mut::<SslSrv>().certificate_cache.is_some())?;
+    b.conf_mut::<SslSrv>().certificate_cache = Some(parse_certificate_cache(d)?);
+    Ok(())
+}
+
+/// Makes the cache of a directive; `None` for "off".
+///
+/// # Errors
+/// A parameter is wrong or missing.
+pub(super) fn parse_certificate_cache(d: &Directive) -> Result<Option<Arc<Cache>>, ConfError> {
     let (mut off, mut max) = (false, None);
     let (mut inactive_s, mut valid_s) = (INACTIVE_S, VALID_S);
     for word in &d.args {
@@ -163,16 +172,14 @@ fn certificate_cache(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfErr
             return Err(ConfError::parameter(d, word));
         }
     }
-    let cache = match max {
-        _ if off => None,
-        Some(max) => Some(Arc::new(Cache::new(max, inactive_s, valid_s))),
+    match max {
+        _ if off => Ok(None),
+        Some(max) => Ok(Some(Arc::new(Cache::new(max, inactive_s, valid_s)))),
         None => {
-            let text = "\"ssl_certificate_cache\" must have the \"max\" parameter";
-            return Err(ConfError::at(d, text));
+            let text = format!("\"{}\" must have the \"max\" parameter", d.name());
+            Err(ConfError::at(d, text))
         }
-    };
-    b.conf_mut::<SslSrv>().certificate_cache = Some(cache);
-    Ok(())
+    }
 }
 
 /// Default time that an unused certificate stays in a cache, seconds.

@@ -38,22 +38,10 @@ fn what_is_not_built_names_itself() {
         "fastcgi_cache_path",
         "scgi_cache_valid",
         "uwsgi_cache_key",
-        "uwsgi_ssl_verify",
-        "uwsgi_ssl_certificate",
     ] {
         let said = Site::refused(&format!("{name} on;"));
         let both = said.contains(&format!("\"{name}\"")) && said.contains("not built yet");
         assert!(both, "{name}: {said}");
-    }
-    for schema in ["suwsgi://", "uwsgis://", "SUWSGI://"] {
-        let said = Site::refused(&format!(
-            "server {{ location / {{ uwsgi_pass {schema}a:1; }} }}"
-        ));
-        let text = format!(
-            "\"uwsgi_pass\" to \"{}\" is not built yet",
-            schema.to_lowercase()
-        );
-        assert!(said.contains(&text), "{said}");
     }
 }
 

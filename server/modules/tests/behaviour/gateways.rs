@@ -45,11 +45,7 @@ fn an_address_of_variables_that_is_none_is_an_error() {
             "uwsgi://a/b",
             "invalid host in upstream \"a/b\"",
         ),
-        (
-            "uwsgi_pass",
-            "suwsgi://a:1",
-            "\"suwsgi://\" is not built yet in \"suwsgi://a:1\"",
-        ),
+        ("uwsgi_pass", "suwsgi://a", "no port in upstream \"a\""),
         (
             "fastcgi_pass",
             "uwsgi://a:1",

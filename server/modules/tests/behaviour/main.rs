@@ -47,5 +47,6 @@ mod testing;
 mod tls_clients;
 mod tls_settings;
 mod tls_stapling;
+mod tls_to_servers;
 mod userids;
 mod variables;

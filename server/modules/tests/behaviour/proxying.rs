@@ -319,10 +319,8 @@ fn a_url_of_variables_that_is_none_is_an_error() {
             "http://unix:",
             "no path in the unix domain socket in upstream \"unix:\"",
         ),
-        (
-            "https://x",
-            "\"https://\" is not built yet in \"https://x\"",
-        ),
+        ("https://", "invalid URL prefix in \"https://\""),
+        ("https://:443", "no host in upstream \":443\""),
     ] {
         let mut site = Site::server(server);
         let log = site.logged(|site| assert_eq!(site.get(&format!("/?u={url}")).status, 500));
