@@ -72,7 +72,7 @@ pub struct Group {
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` if it is not set.
     pub resolver_timeout_ms: Option<u64>,
     /// Health checks of its servers.
-    pub checks: Vec<CheckSpec>,
+    pub checks: Arc<[CheckSpec]>,
     /// The first use names no port.
     has_no_port: bool,
     /// The first use: a directive with the name as its first word.
@@ -271,7 +271,7 @@ impl Groups {
             keepalive: None,
             resolver: None,
             resolver_timeout_ms: None,
-            checks: Vec::new(),
+            checks: Arc::default(),
             has_no_port,
             at: d.owned_head(),
         });

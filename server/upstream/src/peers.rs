@@ -148,10 +148,14 @@ impl PeerList {
         }
     }
 
-    /// Sets the health checks of the group. Peers keep states of checks as far as [`CheckSpec::initial`] permits.
-    pub fn set_checks(&mut self, checks: &[CheckSpec]) {
+    /// Sets the health checks of a configuration, once. Peers keep states of checks as far as [`CheckSpec::initial`]
+    /// permits.
+    pub fn set_checks(&mut self, checks: &Arc<[CheckSpec]>) {
+        if Arc::ptr_eq(&self.checks, checks) {
+            return;
+        }
         self.close();
-        self.checks = checks.into();
+        self.checks = Arc::clone(checks);
         for index in self.primary.list().iter().chain(self.backup.list()) {
             self.peers[*index as usize].checks.set(checks);
         }

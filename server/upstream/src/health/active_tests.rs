@@ -1,5 +1,7 @@
 //! Tests of the states of checks.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::balance::PickKey;
 use crate::peers::{PeerList, TriedPeers};
@@ -132,7 +134,7 @@ fn checks_exclude_a_peer_of_any_list_and_admit_it_again() {
     for count in [1, 3, 40] {
         let servers: Vec<Server> = (1..=count).map(server).collect();
         let mut list = PeerList::of(&servers);
-        list.set_checks(&[spec(7, 1, 1, Initial::Up)]);
+        list.set_checks(&Arc::from([spec(7, 1, 1, Initial::Up)]));
         let chosen = |list: &mut PeerList| {
             let all = (0..count).filter_map(|_| {
                 let id = list.pick(&mut TriedPeers::default(), &PickKey::default(), 1_000_000)?;
@@ -153,7 +155,7 @@ fn checks_exclude_a_peer_of_any_list_and_admit_it_again() {
 #[test]
 fn a_peer_that_is_added_later_has_the_checks_of_the_group() {
     let mut list = PeerList::of(&[server(1)]);
-    list.set_checks(&[spec(7, 1, 1, Initial::Checking)]);
+    list.set_checks(&Arc::from([spec(7, 1, 1, Initial::Checking)]));
     let second = server(2);
     let (first, _) = list.iter().next().expect("it is there");
     let id = list.add(&second, &second.addresses[0]);
@@ -170,4 +172,20 @@ fn a_peer_that_is_added_later_has_the_checks_of_the_group() {
         list.pick(&mut tried, &PickKey::default(), 1_000_000),
         Some(id)
     );
+}
+
+#[test]
+fn checks_of_one_configuration_are_set_once() {
+    let mut list = PeerList::of(&[server(1), server(2)]);
+    let checks: Arc<[CheckSpec]> = Arc::from([spec(7, 1, 1, Initial::Checking)]);
+    list.set_checks(&checks);
+    let (first, _) = list.iter().next().expect("it is there");
+    list.record_check(first, 7, true);
+    let is_out = |list: &PeerList| list.get(first).expect("it stays").checks().is_out();
+    list.set_checks(&checks);
+    assert!(!is_out(&list), "a result is kept");
+    list.set_checks(&Arc::from([spec(7, 1, 1, Initial::Checking)]));
+    assert!(is_out(&list), "another configuration checks it first");
+    list.set_checks(&Arc::from([]));
+    assert!(!is_out(&list));
 }

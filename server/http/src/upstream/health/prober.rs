@@ -14,7 +14,7 @@ use server_upstream::group::{Groups, Keepalive};
 use server_upstream::health::active::Health;
 use server_upstream::local::LocalGroup;
 use server_upstream::peer::Peer;
-use server_upstream::peers::PeerId;
+use server_upstream::peers::{PeerId, PeerList};
 use server_upstream::route::UpstreamAddr;
 
 use super::probe::{Probe, Verdict};
@@ -64,18 +64,24 @@ impl Drop for InProgress {
 }
 
 impl Prober {
-    /// Makes the prober of a configuration; `None` if the configuration has no checks.
+    /// Makes the prober of a configuration, and sets the checks of its groups; `None` if the configuration has no checks.
     pub fn of(http: &Rc<LocalHttp>) -> Option<Box<Self>> {
         let checks: &HealthChecks = http.main.find()?;
         if checks.list.is_empty() {
             return None;
         }
-        Some(Box::new(Self {
+        let made = Self {
             http: Rc::clone(http),
             schedule: Rc::default(),
             seen: vec![None; checks.list.len()],
             look_ms: 0,
-        }))
+        };
+        let groups = http.main::<Groups>();
+        for check in &checks.list {
+            let set = |peers: &mut PeerList| peers.set_checks(&groups[check.group].checks);
+            made.group(check).peers().with(set);
+        }
+        Some(Box::new(made))
     }
 
     /// Returns the time of the next [`Self::run`], monotonic milliseconds.

@@ -1,7 +1,6 @@
 //! Tests of the times of checks.
 
 use server_upstream::group::Server;
-use server_upstream::peers::PeerList;
 
 use super::*;
 
