@@ -33,6 +33,12 @@ impl DetachedExchange {
         request.is_some_and(|request| request.exchange.route.http.number < number)
     }
 
+    /// Whether it is a health check of a server.
+    pub fn is_health_check(&self) -> bool {
+        let request = self.request.as_ref();
+        request.is_some_and(|request| request.exchange.is_health_check())
+    }
+
     /// Begins the exchange or continues it; one that has ended is logged if its creator wants that.
     pub(super) fn turn<N: Net>(&mut self, sh: &mut Shared<N>, cause: TurnCause) -> Disposition {
         let Some(mut request) = self.request.take() else {

@@ -190,8 +190,17 @@ impl Thread {
         }
     }
 
-    /// Begins the health checks of the configuration, if this thread makes them.
+    /// Ends the health checks in progress, and begins those of the configuration, if this thread makes them.
     fn begin_checks(&mut self) {
+        if self.prober.take().is_some() {
+            // A check of a server that hangs would keep its configuration, and the thread, for long.
+            for key in self.tables.detached.keys() {
+                let request = self.tables.detached.get_mut(key);
+                if request.is_some_and(|request| request.is_health_check()) {
+                    self.abort::<DetachedExchange>(key);
+                }
+            }
+        }
         let probes = self.setup.probes && self.quit.is_none();
         let http = Some(&self.shared.generation.http).filter(|_| probes);
         self.prober = http.and_then(Prober::of);
@@ -308,7 +317,7 @@ impl Thread {
         self.quit = Some(Quit {
             deadline_ms: timeout_ms.map(|t| now + t),
         });
-        self.prober = None;
+        self.begin_checks();
         self.accept_last();
         self.setup.listeners.clear();
         self.listeners.clear();
