@@ -4,6 +4,7 @@
 mod tls_client;
 
 mod applications;
+mod balancing;
 mod client_abort;
 mod disk_full;
 mod early_response;

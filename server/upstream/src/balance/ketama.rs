@@ -139,8 +139,7 @@ impl<'a> Servers<'a> {
 impl Circle {
     fn new(list: Vec<(Arc<[u8]>, u64)>) -> Self {
         // Sums cannot overflow: weights are at most 2^31, and lists have at most 2^32 peers.
-        let total: u64 = list.iter().map(|(_, weight)| weight).sum();
-        let scale = total.div_ceil(WEIGHT_SUM_MAX).max(1);
+        let scale = scale(list.iter().map(|(_, weight)| weight).sum());
         let mut servers = Servers::default();
         // The hash of each server's next point, and its number of points so far.
         let mut made: Vec<(Series, u64)> = Vec::new();
@@ -152,7 +151,7 @@ impl Circle {
             }
             let (series, count) = &mut made[server as usize];
             // Peers of one server have equal points: only further ones are added.
-            let wanted = (weight / scale).max(1) * POINTS;
+            let wanted = point_count(*weight, scale);
             for _ in *count..wanted {
                 points.push(Point {
                     hash: series.next(),
@@ -169,6 +168,16 @@ impl Circle {
             points: points.into(),
         }
     }
+}
+
+/// Returns the number by which weights with this sum are divided.
+fn scale(weight_sum: u64) -> u64 {
+    weight_sum.div_ceil(WEIGHT_SUM_MAX).max(1)
+}
+
+/// Returns the number of points of a server with this weight.
+fn point_count(weight: u64, scale: u64) -> u64 {
+    (weight / scale).max(1) * POINTS
 }
 
 /// The hashes of a server's points: each is the checksum of the server's name and the hash before.

@@ -141,20 +141,26 @@ fn threads_share_the_points_of_the_configuration() {
 }
 
 #[test]
-fn points_are_limited() {
-    let count = |weights: &[i64]| {
-        let list = servers(weights);
-        let list = list
-            .iter()
-            .map(|server| (Arc::clone(&server.name), server.weight as u64));
-        Circle::new(list.collect()).points.len()
-    };
-    // Few of the hashes are equal.
-    let near = |count: usize, weight: usize| (weight * 156..=weight * 160).contains(&count);
-    let max = WEIGHT_SUM_MAX as i64;
-    assert!(near(count(&[1, max - 2]), WEIGHT_SUM_MAX as usize - 1));
-    assert!(near(count(&[1, max - 1]), WEIGHT_SUM_MAX as usize));
-    assert!(near(count(&[1, max]), WEIGHT_SUM_MAX as usize / 2 + 1));
+fn the_sum_of_weights_is_limited() {
+    for (sum, divisor) in [
+        (0, 1),
+        (65_535, 1),
+        (65_536, 1),
+        (65_537, 2),
+        (131_072, 2),
+        (131_073, 3),
+    ] {
+        assert_eq!(scale(sum), divisor, "{sum}");
+    }
+    for (weight, scale, count) in [
+        (1, 1, 160),
+        (3, 1, 480),
+        (1, 2, 160),
+        (3, 2, 160),
+        (4, 2, 320),
+    ] {
+        assert_eq!(point_count(weight, scale), count, "{weight} {scale}");
+    }
 }
 
 /// Weights, and the checksum of the servers of the keys 0 to 99,999, a byte each.
