@@ -5,6 +5,7 @@
 mod faults;
 mod peers;
 
+use firstbyte_tests::dir::set_mode;
 use firstbyte_tests::wait::wait_until;
 use firstbyte_tests::{Server, peer};
 use rcgen::{
@@ -203,6 +204,37 @@ fn sessions_are_resumed_also_after_a_reload() {
             "{version}: {texts:?}"
         );
         assert_eq!(server.workers(), before, "one worker serves both");
+    }
+}
+
+#[test]
+fn large_bodies_pass_in_both_directions() {
+    const BYTES: usize = 24 << 20;
+    let ours = authority("Ours");
+    let site = issued(&ours, "localhost", |_| {});
+    for buffering in ["on", "off"] {
+        let mut server = Server::http(&format!(
+            "client_max_body_size 0; proxy_buffering {buffering}; proxy_request_buffering {buffering};
+             server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass https://127.0.0.1:%%PORT2%%; }} }}
+             server {{ listen 127.0.0.1:%%PORT2%% ssl; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/c.key;
+               root %%DIR%%/html; dav_methods PUT; create_full_put_path on; }}"
+        ))
+        .zeros("html/large", BYTES as u64)
+        .prepare(|dir| set_mode(&dir.join("html"), 0o777));
+        for (name, text) in pair(&site, ["c.pem", "c.key"]) {
+            server = server.bytes(name, text.as_bytes());
+        }
+        let server = server.start();
+        assert_eq!(server.get("/large").body.len(), BYTES);
+        let mut client = server.client();
+        let body: Vec<u8> = (0..BYTES).map(|n| (n / 7) as u8).collect();
+        client.send(format!(
+            "PUT /sent HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BYTES}\r\n\r\n"
+        ));
+        client.send(&body);
+        assert_eq!(client.response().status, 201, "{buffering}");
+        let sent = std::fs::read(server.path("html/sent")).expect("it is stored");
+        assert!(sent == body, "{buffering}: the bytes are the same");
     }
 }
 

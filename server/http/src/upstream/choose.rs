@@ -7,7 +7,9 @@ use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::picker::{Pick, Picker};
-use server_upstream::route::{Route, SocketOptions, UpstreamAddr};
+use server_upstream::protocol::{ProtocolId, ProtocolSpec};
+use server_upstream::request::RequestSpec;
+use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
 use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
@@ -135,8 +137,10 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         return Flow::Done(Content::Status(500));
     };
     let protocol = run.gateway.protocol();
-    let picker = run.picker.as_ref().filter(|_| may_reuse && request.keep);
-    let pool = picker.and_then(|picker| picker.pool(|| group::location_digest(x)));
+    let pool = match may_reuse {
+        true => pool(run, x, protocol, &request),
+        false => None,
+    };
     let tls = match run.gateway.tls(x, cx) {
         Ok(tls) => tls,
         Err(status) => {
@@ -167,6 +171,22 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
+}
+
+/// The pool for a request. A request that ends its connection may be the last one of an idle connection.
+fn pool(run: &Run, x: &Exchange, protocol: &ProtocolSpec, request: &RequestSpec) -> Option<Pool> {
+    let is_last = !request.keep;
+    if is_last && (protocol.id != ProtocolId::Http1 || request.http10) {
+        return None;
+    }
+    let pool = run.picker.as_ref()?.pool(|| group::location_digest(x))?;
+    Some(match is_last {
+        true => Pool {
+            requests: 0,
+            ..pool
+        },
+        false => pool,
+    })
 }
 
 /// How connections are made.

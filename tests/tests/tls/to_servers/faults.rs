@@ -3,7 +3,7 @@
 //! Source: nginx documentation, `proxy_ssl_verify`, `proxy_ssl_crl`; nginx's texts of the log.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
 
 use firstbyte_tests::backend::{Backend, Step};
@@ -168,8 +168,11 @@ fn server_that_leaves_during_the_handshake_is_named_in_the_log() {
     server.wait_for_text("error.log", text);
 }
 
-/// A server of rustls that sends this many tickets with each handshake, then a response.
-fn sending_tickets(leaf: &Leaf, tickets: usize) -> u16 {
+/// A connection of a server of rustls.
+type Stream = rustls::StreamOwned<rustls::ServerConnection, TcpStream>;
+
+/// A server of rustls that sends this many tickets with each handshake, then runs a script. Returns its port.
+fn over_tls(leaf: &Leaf, tickets: usize, script: impl Fn(&mut Stream) + Send + 'static) -> u16 {
     let chain = CertificateDer::pem_slice_iter(leaf.certificate.as_bytes());
     let chain = chain.map(|part| part.expect("a certificate")).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).expect("a key");
@@ -187,25 +190,34 @@ fn sending_tickets(leaf: &Leaf, tickets: usize) -> u16 {
     std::thread::spawn(move || {
         for socket in listener.incoming().flatten() {
             let conn = rustls::ServerConnection::new(Arc::clone(&config)).expect("a connection");
-            let mut stream = rustls::StreamOwned::new(conn, socket);
+            let mut stream = Stream::new(conn, socket);
             let _ = stream.read(&mut [0; 4096]);
-            let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
-            let _ = stream.write_all(response);
-            let _ = stream.flush();
+            script(&mut stream);
         }
     });
     port
+}
+
+/// A server under test that passes everything on to a server over TLS.
+fn front(port: u16, directives: &str) -> Server {
+    Server::http(&format!(
+        "server {{ listen 127.0.0.1:%%PORT%%;
+           location / {{ proxy_pass https://127.0.0.1:{port}; {directives} }} }}"
+    ))
+    .start()
+}
+
+fn send(stream: &mut Stream, bytes: &[u8]) {
+    let _ = stream.write_all(bytes);
+    let _ = stream.flush();
 }
 
 #[test]
 fn server_may_send_some_tickets_but_no_flood_of_them() {
     let leaf = site("localhost");
     for (tickets, status) in [(0, 200), (40, 200), (4000, 502)] {
-        let port = sending_tickets(&leaf, tickets);
-        let server = Server::http(&format!(
-            "server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass https://127.0.0.1:{port}; }} }}"
-        ))
-        .start();
+        let response = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+        let server = front(over_tls(&leaf, tickets, |s| send(s, response)), "");
         let answer = server.get("/");
         if !peer::is_firstbyte() && status != 200 {
             continue;
@@ -214,5 +226,80 @@ fn server_may_send_some_tickets_but_no_flood_of_them() {
         if status != 200 {
             server.wait_for_text("error.log", "too many records without data");
         }
+    }
+}
+
+#[test]
+fn malformed_response_over_tls_is_502() {
+    let leaf = site("localhost");
+    let mut endless = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(4000);
+    endless.extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
+    let faults: [&[u8]; 7] = [
+        b"HTTP/1.1 200 OK\r\nA: b\0c\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n",
+        b"HTTP/1.1 099 Low\r\n\r\n",
+        b"HTTP/1.1 1000 High\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        &endless,
+    ];
+    if !peer::is_firstbyte() {
+        return;
+    }
+    for bytes in faults {
+        let shown = bytes.escape_ascii().to_string();
+        let response = bytes.to_vec();
+        let server = front(over_tls(&leaf, 2, move |s| send(s, &response)), "");
+        assert_eq!(
+            server.get("/").status,
+            502,
+            "{}",
+            &shown[..shown.len().min(80)]
+        );
+    }
+}
+
+#[test]
+fn response_that_ends_without_an_announcement_is_incomplete() {
+    // RFC 8446 section 6.1: without close_notify the end may be an attacker's.
+    let leaf = site("localhost");
+    let port = over_tls(&leaf, 2, |stream| {
+        send(stream, b"HTTP/1.1 200 OK\r\n\r\npart");
+        let _ = stream.sock.shutdown(Shutdown::Both);
+    });
+    let server = front(port, "");
+    let mut client = server.client();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let text = String::from_utf8_lossy(&client.rest()).into_owned();
+    assert!(text.contains("part"), "{text}");
+    if peer::is_firstbyte() {
+        assert!(!text.ends_with("0\r\n\r\n"), "it is not ended: {text}");
+    }
+}
+
+#[test]
+fn upgrade_over_tls_becomes_a_tunnel() {
+    let leaf = site("localhost");
+    let port = over_tls(&leaf, 2, |stream| {
+        send(
+            stream,
+            b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\nConnection: Upgrade\r\n\r\n",
+        );
+        let mut bytes = [0; 4096];
+        while let Ok(read @ 1..) = stream.read(&mut bytes) {
+            send(stream, &bytes[..read]);
+        }
+    });
+    let server = front(
+        port,
+        "proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;",
+    );
+    let mut client = server.client();
+    client
+        .send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n");
+    assert_eq!(client.response_to_head().status, 101);
+    for text in ["one", "two", "three"] {
+        client.send(text);
+        assert_eq!(client.bytes(text.len()), text.as_bytes());
     }
 }
