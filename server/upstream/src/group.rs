@@ -301,7 +301,7 @@ impl Group {
         PeerSettings {
             servers: &self.servers,
             method: self.method.as_deref(),
-            checks: &self.checks,
+            checks: Arc::clone(&self.checks),
         }
     }
 

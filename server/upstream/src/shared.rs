@@ -40,14 +40,14 @@ pub struct Zone {
 }
 
 /// Settings of a group that its shared peers take over.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct PeerSettings<'a> {
     /// The servers.
     pub servers: &'a [Server],
     /// The method of choosing; `None`: the servers take turns.
     pub method: Option<&'a dyn Method>,
     /// The health checks.
-    pub checks: &'a [CheckSpec],
+    pub checks: Arc<[CheckSpec]>,
 }
 
 /// A host of a group, which the main thread looks up again and again.
@@ -114,7 +114,7 @@ impl SharedPeers {
             notify: OnceLock::new(),
         };
         made.commit(settings);
-        made.lock().set_checks(settings.checks);
+        made.lock().set_checks(&settings.checks);
         made
     }
 
@@ -172,7 +172,7 @@ impl SharedPeers {
         list.set_method(settings.method);
         // The thread of the checks sets those of the configuration when it takes it up.
         if settings.checks.is_empty() {
-            list.set_checks(&[]);
+            list.set_checks(&settings.checks);
         }
         drop(list);
         self.note_unanswered(&members);
