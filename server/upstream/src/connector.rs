@@ -35,6 +35,15 @@ pub trait Connector {
         Fields::default()
     }
 
+    /// Returns the identifier of the server to which a client's connection is bound.
+    fn bound_server(&self, _: BoundClient) -> Option<Rc<[u8]>> {
+        None
+    }
+
+    /// Binds a client's connection to the server with this identifier. Idle connections of the pool are closed together with
+    /// the client's connection.
+    fn bind_client(&mut self, _: BoundClient, _server_id: Rc<[u8]>, _pool: u64) {}
+
     /// Resolves a name by these name servers or those of the system. A cached answer is available at once. Otherwise
     /// the waker is called with the answer, after at most `timeout_ms` milliseconds (0: no limit).
     fn resolve(
@@ -44,6 +53,15 @@ pub trait Connector {
         timeout_ms: u64,
         waker: Waker,
     ) -> Lookup;
+}
+
+/// A client's connection in a group with `ntlm`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BoundClient {
+    /// `$connection`.
+    pub connection: u64,
+    /// The digest of the group.
+    pub group: u64,
 }
 
 /// A name being resolved. Dropping it cancels the query.

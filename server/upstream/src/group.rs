@@ -67,6 +67,12 @@ pub struct Group {
     pub state: Option<PathBuf>,
     /// `keepalive`; `None` if no connections are kept.
     pub keepalive: Option<Keepalive>,
+    /// `queue`; `None`: a request for which there is no server fails.
+    pub queue: Option<QueueLimits>,
+    /// `sticky`: requests may be bound to servers by their identifiers.
+    pub is_sticky: bool,
+    /// `ntlm`: connections to servers are bound to connections of clients.
+    pub is_ntlm: bool,
     /// Name servers for hosts that were not found; `None`: those of the system.
     pub resolver: Option<Arc<NameServers>>,
     /// `resolver_timeout`, milliseconds; `None` until the end of `http` if it is not set.
@@ -77,6 +83,25 @@ pub struct Group {
     has_no_port: bool,
     /// The first use: a directive with the name as its first word.
     at: Directive,
+}
+
+/// `queue` of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Maximum number of requests that wait, for each thread.
+    pub requests: usize,
+    /// `timeout`: the longest wait, milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Target {
+    /// Returns the group of the configuration, if the target is one.
+    pub fn group(&self) -> Option<GroupId> {
+        match self {
+            Self::Group(id) => Some(*id),
+            Self::Addresses(_) | Self::Name(..) => None,
+        }
+    }
 }
 
 /// The idle connections of a group.
@@ -269,6 +294,9 @@ impl Groups {
             zone: None,
             state: None,
             keepalive: None,
+            queue: None,
+            is_sticky: false,
+            is_ntlm: false,
             resolver: None,
             resolver_timeout_ms: None,
             checks: Arc::default(),

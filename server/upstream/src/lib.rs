@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 pub mod balance;
+pub mod binding;
 pub mod connector;
 pub mod error;
 mod first_lookups;
@@ -22,11 +23,15 @@ pub mod peers;
 pub mod picker;
 pub mod pool;
 pub mod protocol;
+pub mod queue;
 pub mod request;
 mod resolved_hosts;
 pub mod route;
 pub mod server;
+pub mod server_id;
+pub mod sessions;
 pub mod shared;
+pub mod slow_start;
 pub mod state_file;
 pub mod times;
 pub mod weights;

@@ -13,6 +13,7 @@ use crate::group::{Group, GroupId, Groups, Keepalive};
 use crate::peer::{Peer, SelectedPeer};
 use crate::peers::{PeerId, PeerList};
 use crate::pool::{check_digest, group_digest};
+use crate::queue::WaitQueue;
 use crate::resolved_hosts::ResolvedHosts;
 use crate::route::UpstreamAddr;
 use crate::server::{Server, UnresolvedHost};
@@ -36,6 +37,11 @@ pub struct LocalGroup {
     /// For hosts of shared peers.
     pub(crate) first_lookups: Option<Box<FirstLookups>>,
     pub(crate) keepalive: Option<Keepalive>,
+    pub(crate) queue: Option<Box<WaitQueue>>,
+    /// Requests may be bound to servers.
+    pub(crate) is_sticky: bool,
+    /// Connections to servers may be bound to connections of clients.
+    pub(crate) is_ntlm: bool,
     pub(crate) digest: u64,
     /// Addresses and names by index, made with the first choice of a peer; `None` for a group of one request.
     selected: Option<RefCell<SelectedPeers>>,
@@ -97,6 +103,9 @@ impl LocalGroup {
         }
         Self {
             keepalive: group.keepalive,
+            queue: (group.queue).map(|limits| Box::new(WaitQueue::new(limits))),
+            is_sticky: group.is_sticky,
+            is_ntlm: group.is_ntlm,
             digest: group_digest(&group.name),
             selected: Some(RefCell::default()),
             ..local
@@ -163,6 +172,15 @@ impl LocalGroup {
         }
     }
 
+    /// Makes a group with a queue.
+    #[cfg(test)]
+    pub(crate) fn queued(peers: Peers, limits: crate::group::QueueLimits) -> Self {
+        Self {
+            queue: Some(Box::new(WaitQueue::new(limits))),
+            ..Self::with(b"g", peers, None)
+        }
+    }
+
     /// Makes a group of these servers.
     pub(crate) fn of(name: &[u8], servers: &[Server], by: LookupBy<'_>) -> Self {
         match ResolvedHosts::new(servers, by.0, by.1) {
@@ -178,6 +196,9 @@ impl LocalGroup {
             hosts,
             first_lookups: None,
             keepalive: None,
+            queue: None,
+            is_sticky: false,
+            is_ntlm: false,
             digest: 0,
             selected: None,
         }
@@ -195,7 +216,12 @@ impl LocalGroup {
         }
         let place = &mut all[at];
         if place.as_ref().is_none_or(|(known, _)| *known != id) {
-            *place = peers.get(id).map(|peer| (id, SelectedPeer::of(peer)));
+            *place = peers.get(id).map(|peer| {
+                let mut selected = SelectedPeer::of(peer);
+                let has_id = self.is_sticky || self.is_ntlm;
+                selected.id = has_id.then(|| peer.server_id().into());
+                (id, selected)
+            });
         }
         place.as_ref().map(|(_, selected)| selected.clone())
     }

@@ -7,6 +7,8 @@ use crate::health::active::Checks;
 use crate::health::passive::Failures;
 use crate::route::UpstreamAddr;
 use crate::server::Server;
+use crate::server_id;
+use crate::slow_start::SlowStart;
 use crate::times::ResponseTimes;
 use crate::weights::Weights;
 
@@ -18,12 +20,17 @@ pub struct Peer {
     server: Arc<[u8]>,
     pub(crate) is_backup: bool,
     pub(crate) is_down: bool,
+    /// Only requests bound to it are passed to it.
+    pub(crate) is_draining: bool,
+    /// `route`.
+    route: Option<Arc<[u8]>>,
     max_conns: u64,
     /// Number of attempts in progress.
     pub(crate) conns: u64,
     pub(crate) failures: Failures,
     pub(crate) checks: Checks,
     pub(crate) weights: Weights,
+    pub(crate) slow_start: SlowStart,
     pub(crate) times: ResponseTimes,
     /// Its number in its list (primary or backup).
     pub(crate) number: u32,
@@ -40,6 +47,8 @@ pub struct SelectedPeer {
     pub name: Rc<[u8]>,
     /// The server as written in the configuration, for `$upstream_last_server_name`.
     pub server: Rc<[u8]>,
+    /// Its identifier, if requests may be bound to it.
+    pub id: Option<Rc<[u8]>>,
 }
 
 impl Peer {
@@ -49,11 +58,14 @@ impl Peer {
             server: Arc::clone(&server.name),
             is_backup: server.is_backup,
             is_down: server.is_down,
+            is_draining: server.is_draining,
+            route: server.route.clone(),
             max_conns: server.max_conns,
             conns: 0,
             failures: Failures::new(server.max_fails, server.fail_timeout_s),
             checks: Checks::default(),
             weights: Weights::new(server.weight),
+            slow_start: SlowStart::new(server.slow_start_ms),
             times: ResponseTimes::default(),
             number: 0,
             life,
@@ -65,9 +77,12 @@ impl Peer {
         self.server = Arc::clone(&server.name);
         self.is_backup = server.is_backup;
         self.is_down = server.is_down;
+        self.is_draining = server.is_draining;
+        self.route.clone_from(&server.route);
         self.max_conns = server.max_conns;
         (self.failures).set_limits(server.max_fails, server.fail_timeout_s);
         self.weights.set(server.weight);
+        self.slow_start.set_length(server.slow_start_ms);
     }
 
     /// Returns the address.
@@ -111,25 +126,38 @@ impl Peer {
         !self.is_down && !self.is_full() && !self.checks.is_out()
     }
 
-    /// Whether it may be chosen now.
+    /// Whether it takes part in the choice for a request that is bound to no server.
     #[inline]
     pub(crate) fn is_usable(&self, now_s: u64) -> bool {
+        !self.is_draining && !self.slow_start.is_held() && self.is_usable_if_bound(now_s)
+    }
+
+    /// Whether it may be chosen for a request that is bound to it.
+    #[inline]
+    pub(crate) fn is_usable_if_bound(&self, now_s: u64) -> bool {
         self.is_open() && !self.failures.has_failed(now_s)
     }
 }
 
+impl Peer {
+    /// Returns the identifier that binds requests to it: its route, or the hash of its address.
+    pub fn server_id(&self) -> Vec<u8> {
+        match &self.route {
+            Some(route) => route.to_vec(),
+            None => server_id::hash_of(&self.addr),
+        }
+    }
+}
+
 impl SelectedPeer {
-    /// Copies a peer's names.
+    /// Copies a peer's names, without its identifier.
     pub fn of(peer: &Peer) -> Self {
         let addr = peer.addr.duplicate();
-        let name = match &addr {
-            UpstreamAddr::Unix(path) => [b"unix:", &**path].concat(),
-            UpstreamAddr::Inet(addr) => addr.to_string().into_bytes(),
-        };
         Self {
+            name: addr.name().into(),
             addr,
-            name: name.into(),
             server: Rc::from(&*peer.server),
+            id: None,
         }
     }
 }

@@ -6,7 +6,11 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
+mod recovery;
+
 use std::sync::Arc;
+
+use server_base::waker::RemoteWaker;
 
 use crate::balance::round_robin::TriedNumbers;
 use crate::balance::{List, Measures, Method, PickKey, Progress};
@@ -39,9 +43,13 @@ pub struct PeerList {
     free: Vec<u32>,
     primary: List,
     backup: List,
+    /// Indices of peers in their slow start.
+    starting: Vec<u32>,
+    /// The first waiting request of each thread.
+    waiting: Vec<RemoteWaker>,
     /// Counts changes of the lists, to which numbers in [`TriedPeers`] refer.
     changes: u32,
-    /// Number of peers that are not down.
+    /// Number of peers that are neither down nor draining.
     up: usize,
     /// The response times that the method reads.
     measures: Measures,
@@ -59,6 +67,13 @@ pub struct TriedPeers {
     in_backup: bool,
     /// The value of [`PeerList`]'s `changes` for which `tried` is valid.
     changes: u32,
+}
+
+impl TriedPeers {
+    /// Whether the request has tried no peer, as far as is known.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.numbers.is_empty() && !self.in_backup
+    }
 }
 
 impl PeerList {
@@ -110,6 +125,7 @@ impl PeerList {
         if let Some(peer) = self.get_mut(id) {
             peer.life = peer.life.wrapping_add(1);
             self.free.push(id.index);
+            self.starting.retain(|index| *index != id.index);
         }
     }
 
@@ -120,8 +136,12 @@ impl PeerList {
         let (backup, primary): (Vec<_>, Vec<_>) = indices.partition(is_backup);
         self.primary.set_list(primary, &mut self.peers);
         self.backup.set_list(backup, &mut self.peers);
-        let is_up = |id: &&PeerId| !self.peers[id.index as usize].is_down;
+        let is_up = |id: &&PeerId| {
+            let peer = &self.peers[id.index as usize];
+            !peer.is_down && !peer.is_draining
+        };
         self.up = ids.iter().filter(is_up).count();
+        self.wake_waiting();
         self.changes = self.changes.wrapping_add(1);
     }
 
@@ -169,6 +189,7 @@ impl PeerList {
         let change = peer.checks.record(check, passed);
         if peer.checks.is_out() != was_out {
             self.mark_changed(id.index);
+            self.wake_waiting();
         }
         change
     }
@@ -206,7 +227,8 @@ impl PeerList {
         peer.filter(|peer| peer.life == id.life)
     }
 
-    /// Returns the maximum number of attempts of a request: one for each peer that is not down.
+    /// Returns the maximum number of attempts of a request: one for each peer that is neither down nor
+    /// draining.
     pub fn tries(&self) -> usize {
         self.up
     }
@@ -226,11 +248,16 @@ impl PeerList {
     /// may be tried again. `now_ms` is monotonic.
     #[inline]
     pub fn pick(&mut self, tried: &mut TriedPeers, key: &PickKey, now_ms: u64) -> Option<PeerId> {
+        if !self.starting.is_empty() {
+            self.advance_starting(now_ms);
+        }
         let index = match self.is_single() {
             true => {
                 let index = self.primary.list()[0];
                 let peer = &self.peers[index as usize];
-                peer.is_open().then_some(index)
+                let bound_to = key.bound_to.as_deref();
+                let is_bound = || bound_to.is_some_and(|id| id == peer.server_id());
+                (peer.is_open() && (!peer.is_draining || is_bound())).then_some(index)
             }
             false => self.pick_of_many(tried, key, now_ms),
         }?;
@@ -250,18 +277,37 @@ impl PeerList {
             tried.numbers.clear();
             tried.in_backup = false;
         }
-        let peers = &mut self.peers;
-        if !tried.in_backup {
+        if tried.in_backup {
+            return self.pick_in_list(tried, key, now_ms);
+        }
+        let found = self.pick_in_list(tried, key, now_ms);
+        if found.is_some() || self.backup.list().is_empty() {
+            return found;
+        }
+        let of_primary = std::mem::take(&mut tried.numbers);
+        tried.in_backup = true;
+        let found = self.pick_in_list(tried, key, now_ms);
+        if found.is_none() {
+            // A request that waits for a server may get a primary one.
+            (tried.in_backup, tried.numbers) = (false, of_primary);
+        }
+        found
+    }
+
+    /// Chooses a peer of the primary list, or of the backup list.
+    #[inline]
+    fn pick_in_list(&mut self, tried: &mut TriedPeers, key: &PickKey, now_ms: u64) -> Option<u32> {
+        loop {
+            let list = match tried.in_backup {
+                false => &mut self.primary,
+                true => &mut self.backup,
+            };
             let request = (&mut tried.numbers, &mut tried.progress);
-            let found = self.primary.pick(peers, request, key, now_ms);
-            if found.is_some() || self.backup.list().is_empty() {
+            let found = list.pick(&mut self.peers, request, key, now_ms);
+            if found.is_some() || !self.release_starting() {
                 return found;
             }
-            tried.in_backup = true;
-            tried.numbers.clear();
         }
-        let request = (&mut tried.numbers, &mut tried.progress);
-        self.backup.pick(peers, request, key, now_ms)
     }
 
     /// Uncounts the connection of an ended attempt.
@@ -274,6 +320,7 @@ impl PeerList {
         peer.conns -= 1;
         if was_full {
             self.mark_changed(id.index);
+            self.wake_waiting();
         }
     }
 
@@ -342,6 +389,7 @@ impl PeerList {
         {
             change(&mut peer.failures);
             self.mark_changed(id.index);
+            self.wake_waiting();
         }
     }
 

@@ -209,10 +209,32 @@ fn the_only_server_is_usable_unless_down_or_full() {
     }
 }
 
-/// Chooses by comparing all peers: the definition of smooth weighted round robin.
-fn scan(list: &[u32], peers: &mut [Peer], tried: &[u32], now_s: u64) -> Option<u32> {
+/// Chooses by comparing all peers: the definition of smooth weighted round robin, and of nginx's for bound requests.
+fn scan(
+    list: &[u32],
+    peers: &mut [Peer],
+    tried: &[u32],
+    (bound_to, now_s): (Option<&[u8]>, u64),
+) -> Option<u32> {
     let mut best: Option<(u32, i64)> = None;
     let mut total = 0;
+    let weight: i64 = list
+        .iter()
+        .map(|at| peers[*at as usize].weights.weight)
+        .sum();
+    let bound = list.iter().copied().find(|at| {
+        let peer = &peers[*at as usize];
+        bound_to.is_some_and(|id| id == peer.server_id())
+            && peer.is_usable_if_bound(now_s)
+            && !tried.contains(at)
+    });
+    if let Some(at) = bound {
+        let peer = &mut peers[at as usize];
+        if peer.weights.current <= peer.weights.weight - weight {
+            peer.failures.chosen(now_s);
+            return Some(at);
+        }
+    }
     for at in list {
         let peer = &mut peers[*at as usize];
         if !peer.is_usable(now_s) || tried.contains(at) {
@@ -228,7 +250,7 @@ fn scan(list: &[u32], peers: &mut [Peer], tried: &[u32], now_s: u64) -> Option<u
             best = Some((*at, weights.current));
         }
     }
-    let (at, _) = best?;
+    let at = bound.or(best.map(|(at, _)| at))?;
     peers[at as usize].weights.current -= total;
     peers[at as usize].failures.chosen(now_s);
     Some(at)
@@ -238,19 +260,19 @@ fn scan(list: &[u32], peers: &mut [Peer], tried: &[u32], now_s: u64) -> Option<u
 fn scanned(
     peers: &mut PeerList,
     (tried, in_backup): &mut (Vec<u32>, bool),
-    now_s: u64,
+    at: (Option<&[u8]>, u64),
 ) -> Option<PeerId> {
     let all = &mut peers.peers;
     let mut found = None;
     if !*in_backup {
-        found = scan(peers.primary.list(), all, tried, now_s);
+        found = scan(peers.primary.list(), all, tried, at);
         if found.is_none() && !peers.backup.list().is_empty() {
             *in_backup = true;
             tried.clear();
         }
     }
     if *in_backup {
-        found = scan(peers.backup.list(), all, tried, now_s);
+        found = scan(peers.backup.list(), all, tried, at);
     }
     let index = found?;
     tried.push(index);
@@ -268,6 +290,8 @@ fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
         max_fails: [0, 1, 1, 3][rng.usize(..4)],
         fail_timeout_s: rng.u64(..5),
         is_down: rng.u8(..16) == 0,
+        is_draining: rng.u8(..16) == 0,
+        route: (rng.u8(..4) > 0).then(|| [rng.u8(b'a'..b'g')][..].into()),
         is_backup: rng.u8(..5) == 0,
         ..server(port, 1)
     }
@@ -296,11 +320,17 @@ fn choices_are_those_of_a_scan() {
         let mut held: Vec<PeerId> = Vec::new();
         for n in 0..700 {
             let (mut tries, mut tried) = (TriedPeers::default(), (Vec::new(), false));
+            let routes: [&[u8]; 4] = [b"a", b"b", b"c", b"unknown"];
+            let bound_to = rng.bool().then(|| routes[rng.usize(..4)]);
+            let key = PickKey {
+                bound_to: bound_to.map(<[u8]>::to_vec),
+                ..PickKey::default()
+            };
             // A request may try several peers at once.
             for _ in 0..[1, 1, 1, 1, 4, 40][rng.usize(..6)] {
                 let picks = [
-                    choose(&mut lists[0], &mut tries, now_s),
-                    scanned(&mut lists[1], &mut tried, now_s),
+                    lists[0].pick(&mut tries, &key, now_s * 1000),
+                    scanned(&mut lists[1], &mut tried, (bound_to, now_s)),
                 ];
                 let shown = format!("seed {seed}, choice {n}, {count} servers");
                 assert_eq!(picks[0], picks[1], "{shown}");

@@ -7,13 +7,16 @@
 
 use std::rc::Rc;
 
+use server_base::waker::Waker;
+
 use crate::balance::{Measures, PickKey};
-use crate::connector::Resolve;
+use crate::connector::{BoundClient, Resolve};
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
 use crate::peer::SelectedPeer;
 use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
+use crate::queue::{Place, Queued};
 use crate::resolved_hosts::PendingLookups;
 use crate::route::Pool;
 use crate::shared::Peers;
@@ -56,6 +59,8 @@ pub struct Picker {
     tries: u32,
     tried: TriedPeers,
     key: PickKey,
+    /// The place in the group's queue.
+    place: Option<Place>,
     asked: PendingLookups,
 }
 
@@ -78,6 +83,7 @@ impl Picker {
             tries: 0,
             tried: TriedPeers::default(),
             key: PickKey::default(),
+            place: None,
             asked: PendingLookups::default(),
         }
     }
@@ -96,9 +102,36 @@ impl Picker {
         }
     }
 
+    /// Whether requests to the group may be bound to servers.
+    pub fn is_sticky(&self) -> bool {
+        self.group.is_sticky
+    }
+
+    /// Returns the group of a client's connection with this number, if connections to servers may be bound to it (`ntlm`).
+    pub fn bound_client(&self, connection: u64) -> Option<BoundClient> {
+        let group = self.group.digest;
+        (self.group.is_ntlm).then_some(BoundClient { connection, group })
+    }
+
+    /// Returns the pool of the connections to servers that are bound to a client's connection, by its number.
+    pub fn client_pool(&self, connection: u64) -> Option<Pool> {
+        let keepalive: &Keepalive = self.group.keepalive.as_ref()?;
+        Some(pool::client_pool(self.group.digest, keepalive, connection))
+    }
+
+    /// Binds the next choices to the server with this identifier, or to none.
+    pub fn bind(&mut self, server_id: Option<Vec<u8>>) {
+        self.key.bound_to = server_id;
+    }
+
     /// Chooses a server. [`Picker::finish`] or the drop uncounts its connection for `max_conns`. `now_ms` is monotonic.
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
+        if let Some(queue) = &self.group.queue
+            && !queue.admits(self.place)
+        {
+            return Pick::None;
+        }
         if self.group.hosts.is_none() {
             return match self.choose(now_ms) {
                 Some(chosen) => Pick::Selected(chosen),
@@ -132,6 +165,27 @@ impl Picker {
             Some(error) => Pick::Unresolved(error),
             None => Pick::None,
         }
+    }
+
+    /// Waits in the group's queue, if it has one, after a choice without success ([`Pick::None`]). `now_ms` is monotonic.
+    pub fn queue(&mut self, now_ms: u64, waker: impl FnOnce() -> Waker) -> Queued {
+        let Some(queue) = &self.group.queue else {
+            return Queued::Never;
+        };
+        let is_restricted = !self.tried.is_empty();
+        let (place, queued) =
+            queue.wait(self.place, is_restricted, now_ms, waker, &self.group.peers);
+        self.place = place;
+        queued
+    }
+
+    /// Leaves the queue. Returns the time in it, milliseconds; `None`: the request was not queued.
+    pub fn leave_queue(&mut self, now_ms: u64) -> Option<u64> {
+        let place = self.place.take()?;
+        if let Some(queue) = &self.group.queue {
+            queue.leave(place, &self.group.peers);
+        }
+        Some(now_ms.saturating_sub(place.since_ms))
     }
 
     /// Records that the chosen server has sent a response head that is passed on, this many milliseconds after the start.
@@ -169,7 +223,7 @@ impl Picker {
             if outcome == Outcome::Failed {
                 return peers.fail(peer, seconds(now_ms));
             }
-            peers.succeed(peer);
+            peers.succeed_at(peer, now_ms);
             false
         })
     }
@@ -266,6 +320,7 @@ impl Measured {
 impl Drop for Picker {
     fn drop(&mut self) {
         self.release();
+        self.leave_queue(0);
     }
 }
 

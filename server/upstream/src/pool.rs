@@ -41,6 +41,15 @@ pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> P
     }
 }
 
+/// Returns the pool of a group for the connections that are bound to a client's connection, by its number.
+pub fn client_pool(group: u64, keepalive: &Keepalive, connection: u64) -> Pool {
+    let own = Keepalive {
+        is_local: true,
+        ..*keepalive
+    };
+    pool(!group, &own, || connection)
+}
+
 impl Pool {
     /// The part of the pool for interchangeable connections: those with one protocol, TLS settings and local address.
     #[must_use]
@@ -104,6 +113,22 @@ mod tests {
         let ids = protocols.map(|protocol| POOL.for_connections(protocol.id, None, None).id);
         assert_eq!(ids[0], 7);
         assert!(are_distinct(ids.to_vec()));
+    }
+
+    #[test]
+    fn each_client_has_a_pool_of_its_own_in_each_group() {
+        let keepalive = Keepalive {
+            connections: 1,
+            is_local: false,
+            requests: 1,
+            time_ms: 1,
+            timeout_ms: 1,
+        };
+        let mut ids = vec![pool(1, &keepalive, || 1).id];
+        for group in 1..4 {
+            ids.extend((0..4).map(|client| client_pool(group, &keepalive, client).id));
+        }
+        assert!(are_distinct(ids));
     }
 
     #[test]

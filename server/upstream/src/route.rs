@@ -28,6 +28,14 @@ impl UpstreamAddr {
             Self::Unix(path) => Self::Unix(Arc::from(&**path)),
         }
     }
+
+    /// Returns the text in `$upstream_addr`.
+    pub fn name(&self) -> Vec<u8> {
+        match self {
+            Self::Unix(path) => [b"unix:", &**path].concat(),
+            Self::Inet(addr) => addr.to_string().into_bytes(),
+        }
+    }
 }
 
 impl fmt::Display for UpstreamAddr {

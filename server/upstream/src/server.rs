@@ -34,6 +34,12 @@ pub struct Server {
     pub is_backup: bool,
     /// `down`.
     pub is_down: bool,
+    /// `drain`: only requests bound to the server are passed to it.
+    pub is_draining: bool,
+    /// `route`: its name for `sticky`; `None`: a hash of each address.
+    pub route: Option<Arc<[u8]>>,
+    /// `slow_start`, milliseconds; 0: off.
+    pub slow_start_ms: u64,
 }
 
 /// A host that is resolved at run time.

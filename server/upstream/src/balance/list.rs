@@ -2,6 +2,7 @@
 
 use super::round_robin::{RoundRobin, TriedNumbers};
 use super::{Balance, Candidates, Method, PickKey, Progress};
+use crate::binding::IdIndex;
 use crate::peer::Peer;
 
 /// A list of peers.
@@ -10,6 +11,7 @@ pub(crate) struct List {
     round_robin: RoundRobin,
     /// `None`: the peers take turns.
     balance: Option<Box<dyn Balance>>,
+    ids: IdIndex,
 }
 
 impl List {
@@ -27,6 +29,7 @@ impl List {
     /// Sets the list. Peers that stay keep their sums. [`Self::close`] must have been called.
     pub(crate) fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
         self.round_robin.set_list(list, peers);
+        self.ids.clear();
         self.read(peers);
     }
 
@@ -62,6 +65,17 @@ impl List {
     ) -> Option<u32> {
         let now_s = now_ms / 1000;
         let round_robin = &mut self.round_robin;
+        if let Some(id) = &key.bound_to {
+            let is_usable =
+                |n: u32, peer: &Peer| !tried.contains(n) && peer.is_usable_if_bound(now_s);
+            if let Some(n) = self.ids.find(id, round_robin.list(), peers, is_usable) {
+                // As in nginx, methods do not count bound requests.
+                if self.balance.is_none() {
+                    round_robin.count_turn(n, peers, tried, now_s);
+                }
+                return Some(self.record(n, peers, tried, now_s));
+            }
+        }
         let n = match &mut self.balance {
             Some(balance) if round_robin.list().len() > 1 => balance.pick(&mut Candidates {
                 peers,
@@ -73,6 +87,12 @@ impl List {
             }),
             _ => round_robin.choose(peers, tried, now_s),
         }?;
+        Some(self.record(n, peers, tried, now_s))
+    }
+
+    /// Adds a chosen peer to `tried`, and returns its index.
+    #[inline]
+    fn record(&mut self, n: u32, peers: &mut [Peer], tried: &mut TriedNumbers, now_s: u64) -> u32 {
         tried.add(n);
         let at = self.round_robin.list()[n as usize];
         let peer = &mut peers[at as usize];
@@ -80,7 +100,7 @@ impl List {
         if peer.failures.count() > 0 {
             self.round_robin.mark_changed(peer);
         }
-        Some(at)
+        at
     }
 
     /// Whether the last choice was made by a tournament.

@@ -82,6 +82,9 @@ pub trait Balance: fmt::Debug + Send {
 pub struct PickKey {
     /// The key of a method by hash; empty if the method has none.
     pub bytes: Vec<u8>,
+    /// The identifier of the server to which the request is bound (`sticky`). Peers with it come first, in their order; backup
+    /// servers with it only if no other server is usable.
+    pub bound_to: Option<Vec<u8>>,
 }
 
 /// State of one request in a method, over its attempts.

@@ -40,6 +40,8 @@ pub struct RoundRobin {
     rising_in_scan: usize,
     /// A method chooses among parts of the list, so there is no tournament.
     has_parts: bool,
+    /// Sum of the weights of all peers, also of those that are down.
+    total_weight: i64,
 }
 
 /// A choice by visits of the peers that take part.
@@ -66,10 +68,10 @@ impl Turn {
         }
     }
 
-    /// Returns the winner.
+    /// Returns the winner, which is `bound` if it is set.
     #[inline]
-    fn end(self, list: &[u32], peers: &mut [Peer]) -> Option<u32> {
-        let (n, _) = self.best?;
+    fn end(self, list: &[u32], peers: &mut [Peer], bound: Option<u32>) -> Option<u32> {
+        let n = bound.or(self.best.map(|(n, _)| n))?;
         peers[list[n as usize] as usize].weights.current -= self.total;
         Some(n)
     }
@@ -89,6 +91,11 @@ impl TriedNumbers {
             self.numbers().for_each(|n| marks[n as usize] = true);
         }
         marks
+    }
+
+    /// Whether no peer was tried.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     /// Whether the peer was tried.
@@ -120,8 +127,11 @@ impl RoundRobin {
 
     /// Sets the list. Peers that stay keep their sums. The tournament must have been closed.
     pub fn set_list(&mut self, list: Vec<u32>, peers: &mut [Peer]) {
+        self.total_weight = 0;
         for (n, at) in (0..).zip(&list) {
-            peers[*at as usize].number = n;
+            let peer = &mut peers[*at as usize];
+            peer.number = n;
+            self.total_weight += peer.weights.weight;
         }
         self.list = list;
     }
@@ -142,6 +152,7 @@ impl RoundRobin {
         *self = Self {
             list: std::mem::take(&mut self.list),
             has_parts: self.has_parts,
+            total_weight: self.total_weight,
             ..Self::default()
         };
     }
@@ -174,6 +185,39 @@ impl RoundRobin {
         tried: &TriedNumbers,
         now_s: u64,
     ) -> Option<u32> {
+        self.choose_for(peers, tried, now_s, None)
+    }
+
+    /// Counts the choice of this peer for a request that is bound to it.
+    ///
+    /// As in nginx, it counts as a turn of the peer: the peer gets fewer of the requests that are not bound. Turns do not
+    /// accumulate. A peer with a sum as low as after one turn is chosen without a change of the sums.
+    pub(super) fn count_turn(
+        &mut self,
+        n: u32,
+        peers: &mut [Peer],
+        tried: &TriedNumbers,
+        now_s: u64,
+    ) {
+        let weights = &peers[self.list[n as usize] as usize].weights;
+        let sum = match self.sums.is_empty() {
+            true => weights.current,
+            false => self.sums.get(n).map_or(weights.current, |(sum, _)| sum),
+        };
+        if sum > weights.weight - self.total_weight {
+            self.choose_for(peers, tried, now_s, Some(n));
+        }
+    }
+
+    /// Makes a choice, or counts the choice of the peer `bound`. Returns the number of the peer.
+    #[inline]
+    fn choose_for(
+        &mut self,
+        peers: &mut [Peer],
+        tried: &TriedNumbers,
+        now_s: u64,
+        bound: Option<u32>,
+    ) -> Option<u32> {
         let many = self.list.len() / BULK;
         if many == 0 || self.has_parts {
             // A scan of a short list costs less than a tournament, which stays empty.
@@ -185,8 +229,8 @@ impl RoundRobin {
             self.open(peers);
         }
         match self.sums.is_empty() {
-            true => self.scan(peers, tried, now_s),
-            false => self.step(peers, tried, now_s),
+            true => self.scan(peers, tried, now_s, bound),
+            false => self.step(peers, tried, now_s, bound),
         }
     }
 
@@ -199,11 +243,17 @@ impl RoundRobin {
         for n in numbers {
             turn.visit(*n, &mut peers[self.list[*n as usize] as usize].weights);
         }
-        turn.end(&self.list, peers)
+        turn.end(&self.list, peers, None)
     }
 
     /// Chooses by a visit of each peer.
-    fn scan(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
+    fn scan(
+        &mut self,
+        peers: &mut [Peer],
+        tried: &TriedNumbers,
+        now_s: u64,
+        bound: Option<u32>,
+    ) -> Option<u32> {
         let is_tried = tried.marks(self.list.len());
         let mut turn = Turn::default();
         for (n, at) in (0..).zip(&self.list) {
@@ -213,7 +263,7 @@ impl RoundRobin {
             }
         }
         self.rising_in_scan = turn.rising;
-        turn.end(&self.list, peers)
+        turn.end(&self.list, peers, bound)
     }
 
     /// Whether the last choice was made by a tournament.
@@ -233,7 +283,13 @@ impl RoundRobin {
     }
 
     /// Chooses by a step of the tournament.
-    fn step(&mut self, peers: &mut [Peer], tried: &TriedNumbers, now_s: u64) -> Option<u32> {
+    fn step(
+        &mut self,
+        peers: &mut [Peer],
+        tried: &TriedNumbers,
+        now_s: u64,
+        bound: Option<u32>,
+    ) -> Option<u32> {
         self.visit_changed(peers, now_s);
         // A tried peer takes no part in this choice, and keeps its sum.
         let mut left_out = Vec::new();
@@ -245,12 +301,17 @@ impl RoundRobin {
             }
         }
         let total = self.sums.total();
-        let winner = self.sums.step();
-        if let Some(n) = winner
-            && let Some((sum, slope)) = self.sums.get(n)
-        {
-            self.sums.put(n, sum - total, slope);
-            self.sums.update(n);
+        let best = self.sums.step();
+        let winner = bound.or(best);
+        if let Some(n) = winner {
+            match self.sums.get(n) {
+                Some((sum, slope)) => {
+                    self.sums.put(n, sum - total, slope);
+                    self.sums.update(n);
+                }
+                // A draining peer takes part in no choice.
+                None => peers[self.list[n as usize] as usize].weights.current -= total,
+            }
             self.raise(peers);
         }
         for (n, sum, slope) in left_out {

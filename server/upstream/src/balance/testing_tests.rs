@@ -58,6 +58,7 @@ pub(super) fn port(peers: &PeerList, id: PeerId) -> u16 {
 pub(super) fn key(bytes: &[u8]) -> PickKey {
     PickKey {
         bytes: bytes.to_vec(),
+        ..PickKey::default()
     }
 }
 

@@ -39,9 +39,13 @@ impl Failures {
     /// Whether the server is excluded now.
     #[inline]
     pub fn has_failed(&self, now_s: u64) -> bool {
-        self.max > 0
-            && self.count >= self.max
-            && now_s.saturating_sub(self.checked_s) <= self.timeout_s
+        self.is_at_limit() && now_s.saturating_sub(self.checked_s) <= self.timeout_s
+    }
+
+    /// Whether the server has as many failures as exclude it, for a time that may be over.
+    #[inline]
+    pub fn is_at_limit(&self) -> bool {
+        self.max > 0 && self.count >= self.max
     }
 
     /// Returns the first second at which an excluded server may be tried again.

@@ -1,0 +1,180 @@
+//! `queue`: requests that wait until a server can be chosen.
+//!
+//! Each thread has a queue for each group. The first request is woken as a server may have become usable: a connection has ended
+//! ([`crate::peers::PeerList`] wakes it, also from another thread), a failure was cleared, the servers changed. `fail_timeout`
+//! ends without an event, so the first request also tries once a second. A request that has tried servers may be unable to use
+//! the one that others can; then the next request tries.
+//!
+//! A new request joins the end of the queue, even if a server has become usable meanwhile.
+//!
+//! Absent: the wait itself, which belongs to the exchange.
+//!
+//! Source: nginx documentation, `queue`. It is silent about the order, and about servers that became usable by time.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+
+use server_base::waker::{RemoteWaker, Waker};
+
+use crate::group::QueueLimits;
+use crate::shared::Peers;
+
+/// The waiting requests of one thread for one group, in their order.
+#[derive(Debug)]
+pub(crate) struct WaitQueue {
+    limits: QueueLimits,
+    waiters: RefCell<VecDeque<Waiter>>,
+    next_ticket: Cell<u64>,
+}
+
+#[derive(Debug)]
+struct Waiter {
+    /// Increases along the queue.
+    ticket: u64,
+    waker: Waker,
+    /// The request has tried servers, so it may be unable to use one that is usable.
+    is_restricted: bool,
+    /// The copy of its waker that the peers have.
+    known: Option<RemoteWaker>,
+}
+
+/// A request's place in a queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    ticket: u64,
+    /// When it joined, monotonic milliseconds.
+    pub(crate) since_ms: u64,
+}
+
+/// Result of [`crate::picker::Picker::queue`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Queued {
+    /// The group has no `queue`.
+    Never,
+    /// The request waits until it is woken, or until this time in monotonic milliseconds.
+    Until(u64),
+    /// The queue is full.
+    Full,
+    /// The request has waited for the longest time.
+    TimedOut,
+}
+
+impl WaitQueue {
+    pub(crate) fn new(limits: QueueLimits) -> Self {
+        Self {
+            limits,
+            waiters: RefCell::default(),
+            next_ticket: Cell::new(0),
+        }
+    }
+
+    /// Whether a request may choose a server now; `place` is its place if it waits. All requests before it must be restricted.
+    pub(crate) fn admits(&self, place: Option<Place>) -> bool {
+        let waiters = self.waiters.borrow();
+        let before = place.map_or(waiters.len(), |place| {
+            waiters.partition_point(|waiter| waiter.ticket < place.ticket)
+        });
+        waiters.range(..before).all(|waiter| waiter.is_restricted)
+    }
+
+    /// Adds a request for which there is no server, or keeps its place. Returns the place, and the result.
+    pub(crate) fn wait(
+        &self,
+        place: Option<Place>,
+        is_restricted: bool,
+        now_ms: u64,
+        waker: impl FnOnce() -> Waker,
+        peers: &Peers,
+    ) -> (Option<Place>, Queued) {
+        let place = match place {
+            Some(place) => place,
+            None if self.waiters.borrow().len() >= self.limits.requests => {
+                return (None, Queued::Full);
+            }
+            None => self.join(is_restricted, now_ms, waker()),
+        };
+        let end_ms = place.since_ms.saturating_add(self.limits.timeout_ms);
+        if now_ms >= end_ms {
+            return (Some(place), Queued::TimedOut);
+        }
+        let is_first = self.stay(place, peers);
+        let until_ms = match is_first {
+            true => end_ms.min(now_ms.saturating_add(RETRY_MS)),
+            false => end_ms,
+        };
+        (Some(place), Queued::Until(until_ms))
+    }
+
+    fn join(&self, is_restricted: bool, now_ms: u64, waker: Waker) -> Place {
+        let ticket = self.next_ticket.get();
+        self.next_ticket.set(ticket + 1);
+        self.waiters.borrow_mut().push_back(Waiter {
+            ticket,
+            waker,
+            is_restricted,
+            known: None,
+        });
+        Place {
+            ticket,
+            since_ms: now_ms,
+        }
+    }
+
+    /// Keeps a place after a choice without success. The first request is woken by the peers. If it is restricted, the next one
+    /// tries. Returns whether it is the first request.
+    fn stay(&self, place: Place, peers: &Peers) -> bool {
+        let mut waiters = self.waiters.borrow_mut();
+        let at = waiters.partition_point(|waiter| waiter.ticket < place.ticket);
+        let Some(waiter) = waiters.get_mut(at) else {
+            return false;
+        };
+        if at == 0 && waiter.known.is_none() {
+            waiter.known = Some(waiter.waker.remote());
+        }
+        if at == 0
+            && let Some(known) = &waiter.known
+        {
+            peers.with(|list| list.wake_on_change(known));
+        }
+        if waiter.is_restricted
+            && let Some(next) = waiters.get(at + 1)
+        {
+            next.waker.wake();
+        }
+        at == 0
+    }
+
+    /// Removes a request that waits no longer. The next one tries at once: there may be more usable servers.
+    pub(crate) fn leave(&self, place: Place, peers: &Peers) {
+        let mut waiters = self.waiters.borrow_mut();
+        let at = waiters.partition_point(|waiter| waiter.ticket < place.ticket);
+        if waiters
+            .get(at)
+            .is_none_or(|waiter| waiter.ticket != place.ticket)
+        {
+            return;
+        }
+        if let Some(known) = waiters.remove(at).and_then(|waiter| waiter.known) {
+            peers.with(|list| list.forget_waker(&known));
+        }
+        if at == 0
+            && let Some(next) = waiters.front()
+        {
+            next.waker.wake();
+        }
+    }
+
+    /// Number of requests that wait.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.waiters.borrow().len()
+    }
+}
+
+#[cfg(test)]
+#[path = "queue_tests.rs"]
+mod tests;
+
+/// Time between two attempts of the first request to choose a server without an event, milliseconds. Failures are counted in
+/// whole seconds.
+const RETRY_MS: u64 = 1000;

@@ -1,0 +1,204 @@
+//! Requests that wait for a server, with the group's limits of connections and failures.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_base::waker::{WakeKey, WakeQueue};
+
+use super::*;
+use crate::group::Server;
+use crate::local::LocalGroup;
+use crate::peers::PeerList;
+use crate::picker::{Outcome, Pick, Picker};
+use crate::route::UpstreamAddr;
+use crate::shared::{PeerSettings, SharedPeers};
+
+/// A group, the wakes of its thread, and the time.
+struct Bench {
+    group: Rc<LocalGroup>,
+    wakes: WakeQueue,
+    now_ms: u64,
+}
+
+/// A request with a waker of its own.
+struct Request {
+    picker: Picker,
+    waker: Waker,
+}
+
+impl Bench {
+    fn new(servers: &[Server], requests: usize) -> Self {
+        let peers = Peers::local(PeerList::of(servers));
+        Self::with(peers, requests)
+    }
+
+    fn with(peers: Peers, requests: usize) -> Self {
+        let limits = QueueLimits {
+            requests,
+            timeout_ms: 60_000,
+        };
+        Self {
+            group: Rc::new(LocalGroup::queued(peers, limits)),
+            wakes: WakeQueue::default(),
+            now_ms: 1_000_000,
+        }
+    }
+
+    fn request(&self, stream: u32) -> Request {
+        Request {
+            picker: Picker::new(Rc::clone(&self.group)),
+            waker: Waker::new(WakeKey { owner: 1, stream }, &self.wakes),
+        }
+    }
+
+    /// Chooses a server for a request, or lets it wait. Returns the port, or the result.
+    fn try_choose(&self, request: &mut Request) -> String {
+        let mut resolve = |_: Option<&Arc<_>>, _: &str, _| unreachable!("no name is unknown");
+        match request.picker.pick(self.now_ms, &mut resolve) {
+            Pick::Selected(peer) => {
+                let queued_ms = request.picker.leave_queue(self.now_ms);
+                let port = String::from_utf8_lossy(&peer.name[10..]).into_owned();
+                queued_ms.map_or(port.clone(), |ms| format!("{port} after {ms}"))
+            }
+            Pick::None => {
+                let waker = request.waker.clone();
+                match request.picker.queue(self.now_ms, || waker) {
+                    Queued::Until(until_ms) => format!("waits {}", until_ms - self.now_ms),
+                    Queued::Never => "never".to_owned(),
+                    Queued::Full => "full".to_owned(),
+                    Queued::TimedOut => "timed out".to_owned(),
+                }
+            }
+            other => format!("{other:?}"),
+        }
+    }
+
+    fn answer(&self, request: &mut Request, outcome: Outcome) {
+        request.picker.finish(self.now_ms, outcome, None);
+    }
+
+    /// Returns the streams of requests that were woken since the last call.
+    fn woken(&self) -> Vec<u32> {
+        self.wakes.receive();
+        self.wakes.take().iter().map(|key| key.stream).collect()
+    }
+}
+
+fn server(port: u16, max_conns: u64) -> Server {
+    Server {
+        addresses: vec![UpstreamAddr::Inet(([127, 0, 0, 1], port).into())],
+        max_conns,
+        ..Server::new()
+    }
+}
+
+#[test]
+fn requests_wait_in_order_for_the_end_of_a_connection() {
+    let mut bench = Bench::new(&[server(1, 1), server(2, 1)], 2);
+    let [mut a, mut b, mut c, mut d, mut e] = [1, 2, 3, 4, 5].map(|n| bench.request(n));
+    assert_eq!(bench.try_choose(&mut a), "1");
+    assert_eq!(bench.try_choose(&mut b), "2");
+    assert_eq!(bench.try_choose(&mut c), "waits 1000");
+    assert_eq!(bench.try_choose(&mut d), "waits 60000");
+    assert_eq!(bench.try_choose(&mut e), "full");
+    assert_eq!(bench.woken(), [0; 0]);
+    bench.now_ms += 7;
+    bench.answer(&mut a, Outcome::Alive);
+    assert_eq!(bench.woken(), [3]);
+    // A new request comes behind those that wait.
+    assert_eq!(bench.try_choose(&mut e), "full");
+    assert_eq!(bench.try_choose(&mut d), "waits 59993");
+    assert_eq!(bench.try_choose(&mut c), "1 after 7");
+    assert_eq!(bench.woken(), [4], "there may be another server");
+    assert_eq!(bench.try_choose(&mut d), "waits 1000");
+    assert_eq!(bench.try_choose(&mut e), "waits 60000");
+    // A request that is given up leaves its connection and its place.
+    drop(b);
+    assert_eq!(bench.woken(), [4]);
+    drop(d);
+    assert_eq!(bench.woken(), [5]);
+    assert_eq!(bench.try_choose(&mut e), "2 after 0");
+}
+
+#[test]
+fn a_wait_has_an_end() {
+    let mut bench = Bench::new(&[server(1, 1)], 1);
+    let [mut a, mut b] = [1, 2].map(|n| bench.request(n));
+    assert_eq!(bench.try_choose(&mut a), "1");
+    assert_eq!(bench.try_choose(&mut b), "waits 1000");
+    bench.now_ms += 59_500;
+    assert_eq!(bench.try_choose(&mut b), "waits 500");
+    bench.now_ms += 499;
+    assert_eq!(bench.try_choose(&mut b), "waits 1");
+    bench.now_ms += 1;
+    assert_eq!(bench.try_choose(&mut b), "timed out");
+    assert_eq!(b.picker.leave_queue(bench.now_ms), Some(60_000));
+    assert_eq!(b.picker.leave_queue(bench.now_ms), None);
+}
+
+#[test]
+fn a_server_that_may_be_tried_again_ends_a_wait() {
+    let mut bench = Bench::new(&[server(1, 0), server(2, 0)], 9);
+    let mut failing = bench.request(1);
+    for port in ["1", "2"] {
+        assert_eq!(bench.try_choose(&mut failing), port);
+        bench.answer(&mut failing, Outcome::Failed);
+    }
+    assert_eq!(
+        bench.try_choose(&mut failing),
+        "waits 1000",
+        "it has tried both"
+    );
+    let mut other = bench.request(2);
+    assert_eq!(bench.try_choose(&mut other), "waits 60000");
+    bench.now_ms += 11_000;
+    assert_eq!(bench.try_choose(&mut failing), "waits 1000");
+    assert_eq!(
+        bench.woken(),
+        [2],
+        "the next one may use what this one cannot"
+    );
+    assert_eq!(bench.try_choose(&mut other), "2 after 11000");
+    // Requests that have tried nothing pass those that are restricted.
+    assert_eq!(bench.try_choose(&mut bench.request(3)), "1");
+}
+
+#[test]
+fn a_waiting_request_that_tried_no_server_gets_a_primary_one() {
+    let backup = Server {
+        is_backup: true,
+        ..server(2, 1)
+    };
+    let bench = Bench::new(&[server(1, 1), backup], 9);
+    let [mut a, mut b, mut c] = [1, 2, 3].map(|n| bench.request(n));
+    assert_eq!(bench.try_choose(&mut a), "1");
+    assert_eq!(bench.try_choose(&mut b), "2");
+    assert_eq!(bench.try_choose(&mut c), "waits 1000");
+    bench.answer(&mut a, Outcome::Alive);
+    assert_eq!(bench.try_choose(&mut c), "1 after 0");
+}
+
+#[test]
+fn a_connection_that_ends_on_another_thread_ends_a_wait() {
+    let peers = Arc::new(SharedPeers::new(&PeerSettings {
+        servers: &[server(1, 1)],
+        ..PeerSettings::default()
+    }));
+    let other = Bench::with(Peers::Shared(Arc::clone(&peers)), 1);
+    let bench = Bench::with(Peers::Shared(peers), 1);
+    let [mut a, mut b] = [other.request(1), bench.request(2)];
+    assert_eq!(other.try_choose(&mut a), "1");
+    assert_eq!(bench.try_choose(&mut b), "waits 1000");
+    drop(a);
+    assert_eq!(bench.woken(), [2]);
+    assert_eq!(bench.try_choose(&mut b), "1 after 0");
+    assert_eq!(bench.group.queue.as_ref().map(|queue| queue.len()), Some(0));
+}
+
+#[test]
+fn a_group_without_a_queue_has_no_waits() {
+    let mut picker = Picker::new(Rc::new(LocalGroup::of(b"g", &[server(1, 1)], (None, 0))));
+    let waker = || unreachable!("it does not wait");
+    assert_eq!(picker.queue(0, waker), Queued::Never);
+    assert_eq!(picker.leave_queue(0), None);
+}
