@@ -144,6 +144,7 @@ long-checks:
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_CLIENTS=1000 FLUSH_LATE_MS=5 $(CARGO) test --package firstbyte-tests \
 	    --test proxy_slow_readers --test proxy_early_flush --test gateway_first_byte -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) PROXY_RACES=100000 $(CARGO) test --package firstbyte-tests --test proxy retries:: -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) $(CARGO) test --package firstbyte-tests --test proxy sticky_compared:: -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) WORDPRESS=1 $(CARGO) test --package firstbyte-tests --test gateway wordpress::
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged --test bench_coverage --test waterfall_stalls -- --test-threads=1 --nocapture
 	LAB_LONG=1 $(CARGO) test --release --package firstbyte-store --test clickhouse -- --test-threads=1

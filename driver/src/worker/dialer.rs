@@ -3,15 +3,17 @@
 //! During the turn of an exchange the tables of the loop cannot be touched, so attempts wait here until it is over.
 //! Absent: connections and the pool of idle ones, which the loop has.
 
+use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{Fields, ResponseHead};
 use server_base::name_servers::NameServers;
 use server_base::waker::{WakeQueue, Waker};
-use server_upstream::connector::{Connector, Lookup};
+use server_upstream::connector::{BoundClient, Connector, Lookup};
 use server_upstream::request::{AttemptWatch, RequestSpec, Spares, UpstreamCall, UpstreamRequest};
 use server_upstream::route::Route;
 
+use super::client_bindings::ClientBindings;
 use super::names::Names;
 
 /// An attempt that has no connection yet.
@@ -28,6 +30,8 @@ pub struct Dial {
 pub struct Dialer {
     /// Attempts that have no connection yet.
     pub calls: Vec<Dial>,
+    /// Clients with connections to servers of their own.
+    pub bindings: ClientBindings,
     /// Memory for attempts.
     pub spares: Spares,
     /// Lookups of names.
@@ -42,6 +46,7 @@ impl Dialer {
     pub fn new(wakers: WakeQueue) -> Self {
         Self {
             calls: Vec::new(),
+            bindings: ClientBindings::default(),
             spares: Spares::default(),
             names: Names::default(),
             wakers,
@@ -76,6 +81,14 @@ impl Connector for Dialer {
 
     fn fields(&mut self) -> Fields {
         self.spares.fields()
+    }
+
+    fn bound_server(&self, client: BoundClient) -> Option<Rc<[u8]>> {
+        self.bindings.server(client)
+    }
+
+    fn bind_client(&mut self, client: BoundClient, server_id: Rc<[u8]>, pool: u64) {
+        self.bindings.bind(client, server_id, pool);
     }
 
     fn resolve(

@@ -94,8 +94,12 @@ impl<N: Net> Entry<N> for Conn<N::Socket> {
         conn::wake(self, sh, keys)
     }
 
-    fn close(mut self, _: &mut Tables<N>, sh: &mut Shared<N>, _: Key) {
+    /// Connections to servers that are bound to the client's are closed with it.
+    fn close(mut self, tables: &mut Tables<N>, sh: &mut Shared<N>, _: Key) {
         conn::end_probe(&mut self, sh);
+        for pool in sh.dialer.bindings.end(self.serial()) {
+            tables.idle.abandon(pool);
+        }
     }
 }
 

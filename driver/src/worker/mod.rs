@@ -7,6 +7,7 @@
 mod apply_config;
 pub mod arm_look;
 mod background_fetch;
+pub mod client_bindings;
 mod config_thread;
 pub mod conn;
 pub mod cpu;

@@ -18,7 +18,7 @@ use crate::conf_core::CoreSrv;
 use crate::debug_http;
 pub use crate::decision::Phase;
 use crate::decision::{Content, Step};
-use crate::exchange::{Action, Ctx, Exchange, State, UriOrigin};
+use crate::exchange::{Action, Ctx, Exchange, State, UriOrigin, upstream};
 pub use crate::handler::Handlers;
 use crate::handler::StepFn;
 use crate::http::Http;
@@ -136,9 +136,7 @@ pub fn log(x: &mut Exchange, cx: &mut Ctx<'_>) {
     let http = Rc::clone(&x.route.http);
     debug_http!(x, "http close request");
     debug_http!(x, "http log handler");
-    if let Some(upstream) = &mut x.upstream {
-        upstream.close(cx.clock.mono_ms);
-    }
+    upstream::close(x, cx);
     x.progress.action = Action::Logging;
     for handler in &http.handlers.log {
         handler(x, cx);

@@ -163,10 +163,7 @@ pub fn without() -> Vec<String> {
         .iter()
         .filter(|name| !MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--without-http_{name}_module"))
-        .chain([
-            "--without-http-cache".to_owned(),
-            "--without-http_upstream_sticky_module".to_owned(),
-        ])
+        .chain(["--without-http-cache".to_owned()])
         .collect()
 }
 

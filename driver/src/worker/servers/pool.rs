@@ -24,6 +24,8 @@ pub struct IdleConnections {
     len: usize,
     /// When pools above their limits are checked.
     surplus_due_ms: Option<u64>,
+    /// Connections of abandoned pools.
+    abandoned: Vec<Key>,
     /// A server with its last connection taken: in a calm pool it comes back at once.
     emptied: Option<u32>,
 }
@@ -150,17 +152,32 @@ impl IdleConnections {
         }
     }
 
-    /// When to call [`Self::take_surplus`].
-    pub fn surplus_due_ms(&self) -> Option<u64> {
-        self.surplus_due_ms
+    /// Takes the connections of a pool that is not used again. [`Self::take_surplus`] returns them.
+    pub fn abandon(&mut self, pool: u64) {
+        let Some(number) = self.pools.number(pool) else {
+            return;
+        };
+        for _ in 0..self.pools.values[number as usize].len {
+            let oldest = self.pools.values[number as usize].oldest;
+            let key = self.unlink(oldest);
+            self.abandoned.push(key);
+        }
     }
 
-    /// Takes unneeded connections beyond the limits of their pools, the least recently used first.
-    pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
-        if self.surplus_due_ms.is_none_or(|at_ms| now_ms < at_ms) {
-            return Vec::new();
+    /// When to call [`Self::take_surplus`].
+    pub fn surplus_due_ms(&self) -> Option<u64> {
+        match self.abandoned.is_empty() {
+            true => self.surplus_due_ms,
+            false => Some(0),
         }
-        let mut taken = Vec::new();
+    }
+
+    /// Takes connections of abandoned pools, and unneeded ones beyond the limits of their pools, the least recently used first.
+    pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
+        let mut taken = std::mem::take(&mut self.abandoned);
+        if self.surplus_due_ms.is_none_or(|at_ms| now_ms < at_ms) {
+            return taken;
+        }
         // A pool may be forgotten on the way.
         for pool in self.pools.numbers() {
             let own = &self.pools.values[pool as usize];

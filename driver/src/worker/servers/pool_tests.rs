@@ -272,3 +272,25 @@ fn digests_of_servers_differ_in_their_low_bits() {
     assert!(places(&|n| inet(0, n as u16)) > 7000);
     assert!(places(&|n| UpstreamAddr::Unix(Arc::from(n.to_string().as_bytes()))) > 7000);
 }
+
+#[test]
+fn an_abandoned_pool_gives_up_its_connections() {
+    let mut idle = IdleConnections::default();
+    for (n, port) in [(0, 80), (1, 80), (2, 81)] {
+        assert_eq!(idle.insert((1, 4), addr(port), key(n), 100), None);
+    }
+    assert_eq!(idle.insert((2, 4), addr(80), key(3), 100), None);
+    idle.abandon(9);
+    assert_eq!(idle.surplus_due_ms(), None);
+    idle.abandon(1);
+    assert_eq!((idle.surplus_due_ms(), idle.len()), (Some(0), 1));
+    assert_eq!(idle.take(1, &addr(80)), None);
+    let mut taken = idle.take_surplus(100);
+    taken.sort_by_key(|key| key.index);
+    assert_eq!(taken, [key(0), key(1), key(2)]);
+    assert_eq!(
+        (idle.surplus_due_ms(), idle.take_surplus(100)),
+        (None, vec![])
+    );
+    assert_eq!(idle.take(2, &addr(80)), Some(key(3)));
+}

@@ -47,8 +47,25 @@ pub(crate) trait Pass {
     /// Takes arrivals while the response is pulled.
     fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
 
+    /// The exchange ends, before it is logged: the client may have left in the middle of the response.
+    fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
+
     /// Ends it. An attempt that is not over is given up.
     fn end(self: Box<Self>);
+}
+
+/// Ends the last attempt and the pass of an exchange that ends, if there are any.
+pub(crate) fn close(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    let Some(upstream) = &mut x.upstream else {
+        return;
+    };
+    upstream.close(cx.clock.mono_ms);
+    if let Some(mut pass) = upstream.pass.take() {
+        pass.close(x, cx);
+        if let Some(upstream) = &mut x.upstream {
+            upstream.pass = Some(pass);
+        }
+    }
 }
 
 struct Server {
@@ -76,6 +93,8 @@ pub(crate) struct Attempt {
     pub(crate) started_ms: u64,
     pub(crate) head_ms: Option<u64>,
     pub(crate) ended_ms: Option<u64>,
+    /// Time in the queue of the group before it, milliseconds; `None`: it was not queued.
+    pub(crate) queued_ms: Option<u64>,
     /// Bytes of the response body.
     pub(crate) body_bytes: u64,
     watch: Option<AttemptWatch>,
@@ -184,6 +203,7 @@ impl Upstream {
             started_ms: now_ms,
             head_ms: None,
             ended_ms: None,
+            queued_ms: None,
             body_bytes: 0,
             watch,
         }));

@@ -18,6 +18,7 @@ use super::gateway::Verdict;
 use super::next::next;
 use super::response_buffer::{Limits, ResponseBuffer, Source};
 use super::run::{Flow, Run, Step, record};
+use super::sticky;
 use super::store;
 use super::tries::Failed;
 use super::wording::Action;
@@ -62,6 +63,7 @@ pub(super) fn step(
     let Some(head) = record(x).head.take() else {
         return Flow::Done(Content::Status(500));
     };
+    sticky::set_cookie(run, x);
     let to = accel.redirect(conf);
     match to {
         Some(_) => fields::copy_for_redirect(x, conf, &head),
@@ -73,6 +75,7 @@ pub(super) fn step(
         run.request = attempt.take_head();
         drop(attempt);
         x.clear_reply();
+        sticky::cookie_dropped(run);
         let action = Action::ReadingHead;
         if let Verdict::Invalid(what) = verdict {
             x.log_while(Level::Error, action.text(), format_args!("upstream {what}"));

@@ -6,9 +6,11 @@ use std::sync::Arc;
 use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
+use server_upstream::connector::BoundClient;
 use server_upstream::picker::{Pick, Picker};
 use server_upstream::protocol::{ProtocolId, ProtocolSpec};
-use server_upstream::request::RequestSpec;
+use server_upstream::queue::Queued;
+use server_upstream::request::{AttemptWatch, RequestSpec};
 use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
@@ -16,7 +18,9 @@ use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
 use super::gateway::Outgoing;
 use super::group;
 use super::next::next;
+use super::ntlm;
 use super::run::{Flow, Run, Step, record};
+use super::sticky;
 use super::tries::{Failed, Tries};
 use super::wording::Action;
 use crate::exchange::{Ctx, Exchange, State, Wait};
@@ -41,13 +45,18 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         picker.set_key(key);
     }
     let now_ms = cx.clock.mono_ms;
+    if let Some(id) = ntlm::server(picker, x, cx) {
+        picker.bind(Some(id.to_vec()));
+    } else if let Some(binding) = &run.binding {
+        picker.bind(binding.server(cx));
+    }
     let mut resolve = |by: Option<&Arc<NameServers>>, name: &str, timeout_ms| {
         let waker = x.waker(cx);
         cx.connector.resolve(by, name, timeout_ms, waker)
     };
     let peer = match picker.pick(now_ms, &mut resolve) {
         Pick::Selected(peer) => peer,
-        Pick::None => return no_server(run, x, cx),
+        Pick::None => return queue(run, x, cx),
         Pick::Wait => {
             x.progress.state = State::Waiting(Wait::woken());
             return Flow::Wait(Step::Choose);
@@ -67,8 +76,10 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let allowed = &conf.retry.allow_upstream;
     let name = peer.name.clone();
     run.peer = Some(peer);
+    run.queued_ms = picker.leave_queue(now_ms);
+    sticky::chosen(run, x, cx);
     if !allowed.iter().all(|value| value.is_true(x, cx)) {
-        record(x).begin_attempt(name, now_ms, None);
+        begin_attempt(run, x, cx, name, None);
         let text = format_args!("access to upstream server denied");
         x.log_while(Level::Error, Action::Connecting.text(), text);
         return next(
@@ -93,13 +104,32 @@ pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     call(run, x, cx, false)
 }
 
-fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+/// No server can be chosen now: waits in the queue of the group, if it has one.
+fn queue(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let now_ms = cx.clock.mono_ms;
+    let queued = match &mut run.picker {
+        Some(picker) => picker.queue(now_ms, || x.waker(cx)),
+        None => Queued::Never,
+    };
+    let why = match queued {
+        Queued::Until(until_ms) => {
+            x.progress.state = State::Waiting(Wait::woken_or_until(until_ms));
+            return Flow::Wait(Step::Choose);
+        }
+        Queued::Never => "no live upstreams",
+        Queued::Full => "upstream queue is full",
+        Queued::TimedOut => "upstream queue timed out",
+    };
+    run.queued_ms = (run.picker.as_mut()).and_then(|picker| picker.leave_queue(now_ms));
+    no_server(run, x, cx, why)
+}
+
+fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, why: &str) -> Flow {
     let name = run.picker.as_ref().map_or(&b""[..], Picker::name).into();
     let scheme = run.gateway.scheme(x);
-    let upstream = record(x);
-    upstream.choose(scheme, &name, &name, false);
-    upstream.begin_attempt(name, cx.clock.mono_ms, None);
-    let text = format_args!("no live upstreams");
+    record(x).choose(scheme, &name, &name, false);
+    begin_attempt(run, x, cx, name, None);
+    let text = format_args!("{why}");
     x.log_while(Level::Error, Action::Connecting.text(), text);
     let failed = Failed::before_sending(NextUpstream::NO_LIVE);
     next(run, x, cx, failed, Action::Connecting)
@@ -128,7 +158,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     let Some(peer) = &run.peer else {
         return Flow::Done(Content::Status(500));
     };
-    let name = peer.name.clone();
+    let (name, addr, server_id) = (peer.name.clone(), peer.addr.clone(), peer.id.clone());
     let options = match &run.options {
         Some(options) if conf.socket.bind_computed == Computed::Once => options.clone(),
         _ => socket_options(conf, x, cx),
@@ -137,23 +167,29 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         return Flow::Done(Content::Status(500));
     };
     let protocol = run.gateway.protocol();
-    let pool = match may_reuse {
-        true => pool(run, x, protocol, &request),
-        false => None,
-    };
     let tls = match run.gateway.tls(x, cx) {
         Ok(tls) => tls,
         Err(status) => {
-            record(x).begin_attempt(name, cx.clock.mono_ms, None);
+            begin_attempt(run, x, cx, name, None);
             record(x).close(cx.clock.mono_ms);
             return Flow::Done(Content::Status(status));
         }
     };
+    let client = run.picker.as_ref().filter(|_| may_reuse && request.keep);
+    let client = client.and_then(|picker| ntlm::binds(picker, x, cx));
+    let pool = match may_reuse {
+        true => pool(run, x, protocol, &request, client),
+        false => None,
+    };
+    let pool = pool.map(|pool| pool.for_connections(protocol.id, tls.as_deref(), options.bind));
+    if let (Some(client), Some(id), Some(pool)) = (client, server_id, pool) {
+        cx.connector.bind_client(client, id, pool.id);
+    }
     let route = Route {
-        addr: peer.addr.clone(),
+        addr,
         protocol,
         head_bytes: run.gateway.head_bytes(conf),
-        pool: pool.map(|pool| pool.for_connections(protocol.id, tls.as_deref(), options.bind)),
+        pool,
         tls,
         options: options.clone(),
         timeouts: conf.timeouts,
@@ -168,18 +204,28 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         // The bytes that come with the head are limited to a buffer too.
         attempt.set_window(conf.buffering.head_bytes.unwrap_or(HEAD_WINDOW_BYTES));
     }
-    record(x).begin_attempt(name, cx.clock.mono_ms, Some(attempt.watch()));
+    begin_attempt(run, x, cx, name, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
 }
 
-/// The pool for a request. A request that ends its connection may be the last one of an idle connection.
-fn pool(run: &Run, x: &Exchange, protocol: &ProtocolSpec, request: &RequestSpec) -> Option<Pool> {
+/// Returns the pool for a request; `client` has connections of its own. A request that ends its connection may be the last one of an idle connection.
+fn pool(
+    run: &Run,
+    x: &Exchange,
+    protocol: &ProtocolSpec,
+    request: &RequestSpec,
+    client: Option<BoundClient>,
+) -> Option<Pool> {
     let is_last = !request.keep;
     if is_last && (protocol.id != ProtocolId::Http1 || request.http10) {
         return None;
     }
-    let pool = run.picker.as_ref()?.pool(|| group::location_digest(x))?;
+    let picker = run.picker.as_ref()?;
+    let pool = match client {
+        Some(client) => picker.client_pool(client.connection),
+        None => picker.pool(|| group::location_digest(x)),
+    }?;
     Some(match is_last {
         true => Pool {
             requests: 0,
@@ -187,6 +233,21 @@ fn pool(run: &Run, x: &Exchange, protocol: &ProtocolSpec, request: &RequestSpec)
         },
         false => pool,
     })
+}
+
+/// Records an attempt, with the time that the request was queued for it.
+fn begin_attempt(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &Ctx<'_>,
+    name: Rc<[u8]>,
+    watch: Option<AttemptWatch>,
+) {
+    let upstream = record(x);
+    upstream.begin_attempt(name, cx.clock.mono_ms, watch);
+    if let Some(attempt) = upstream.last() {
+        attempt.queued_ms = run.queued_ms.take();
+    }
 }
 
 /// How connections are made.

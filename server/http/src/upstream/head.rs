@@ -16,6 +16,7 @@ use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
 use super::next::{next, rules};
 use super::run::{Flow, Run, Step, record};
+use super::sticky;
 use super::tries::{Failed, reason_of};
 use super::wording::{Action, log_failure, makes_socket};
 use crate::exchange::{Ctx, Exchange, State, Wait};
@@ -169,6 +170,7 @@ fn receive(
             return answer::intercept(run, x, cx, status);
         }
     }
+    sticky::head_received(run, x, cx);
     run.body.forget();
     run.answered(x);
     answer::step(run, x, cx, attempt, &accel)

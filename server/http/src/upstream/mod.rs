@@ -29,9 +29,11 @@ pub mod group;
 mod head;
 pub mod health;
 mod next;
+mod ntlm;
 mod response_buffer;
 mod run;
 pub mod settings;
+pub mod sticky;
 mod store;
 mod tries;
 mod variables;
@@ -69,7 +71,7 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) ->
     match gateway.target(x, cx) {
         Ok(target) => {
             record(x).begin_pass();
-            steps(Run::begin(x, gateway, target), x, cx)
+            steps(Run::begin(x, cx, gateway, target), x, cx)
         }
         Err(status) => Content::Status(status),
     }
@@ -86,6 +88,12 @@ impl Pass for Run {
 
     fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
         arrival::take(self, x, cx);
+    }
+
+    fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if self.peer.is_some() {
+            sticky::answered(self, x, cx);
+        }
     }
 
     fn end(self: Box<Self>) {
@@ -113,6 +121,9 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
             Flow::Done(content) => {
+                if let Content::Status(_) = content {
+                    sticky::set_cookie(&mut run, x);
+                }
                 if content == Content::Sent {
                     run.keep(x);
                 } else {

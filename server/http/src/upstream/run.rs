@@ -14,6 +14,7 @@ use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Note, Verdict};
 use super::group;
 use super::response_buffer::ResponseBuffer;
+use super::sticky::{self, Binding};
 use super::store::Storing;
 use super::tries::Tries;
 use super::wording::Action;
@@ -38,6 +39,10 @@ pub(super) struct Run {
     pub(super) request: Option<RequestSpec>,
     /// How connections are made.
     pub(super) options: Option<SocketOptions>,
+    /// The server to which the client is bound, in a group with `sticky`.
+    pub(super) binding: Option<Box<Binding>>,
+    /// Time in the group's queue before the attempt, milliseconds.
+    pub(super) queued_ms: Option<u64>,
     /// The server of the attempt.
     pub(super) peer: Option<SelectedPeer>,
     /// Bytes of early hints that the server has sent.
@@ -80,17 +85,24 @@ impl Run {
     /// A pass to these servers, in the memory of another one if there is any.
     pub(super) fn begin(
         x: &mut Exchange,
+        cx: &mut Ctx<'_>,
         gateway: &'static dyn Gateway,
         target: Target,
     ) -> Box<Self> {
         let values_of = group::with_values(x, &target);
+        let id = target.group();
         let picker = group::picker(x, target);
+        let binding = match id {
+            Some(id) if picker.is_sticky() => Binding::of(x, cx, id),
+            _ => None,
+        };
         let spare = SPARE.with_borrow_mut(Vec::pop);
         let mut run = spare.unwrap_or_else(|| Box::new(Self::empty(gateway)));
         run.gateway = gateway;
         run.step = Step::Body;
         run.picker = Some(picker);
         run.values_of = values_of;
+        run.binding = binding;
         run
     }
 
@@ -104,6 +116,8 @@ impl Run {
             body: Body::None,
             request: None,
             options: None,
+            binding: None,
+            queued_ms: None,
             peer: None,
             hints_bytes: 0,
             notes_bytes: 0,
@@ -145,7 +159,7 @@ impl Run {
     pub(super) fn finish_attempt(
         &mut self,
         x: &mut Exchange,
-        cx: &Ctx<'_>,
+        cx: &mut Ctx<'_>,
         outcome: Outcome,
         action: Action,
     ) {
@@ -153,6 +167,9 @@ impl Run {
         let upstream = record(x);
         upstream.close(now_ms);
         let times = upstream.last().and_then(|attempt| attempt.times());
+        if outcome == Outcome::Alive && self.peer.is_some() {
+            sticky::answered(self, x, cx);
+        }
         let picker = self.picker.as_mut();
         if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(now_ms, outcome, times)) {
             let text = format_args!("upstream server temporarily disabled");
@@ -178,6 +195,8 @@ impl Run {
         self.body = Body::None;
         self.request = None;
         self.options = None;
+        self.binding = None;
+        self.queued_ms = None;
         self.peer = None;
         self.hints_bytes = 0;
         self.notes_bytes = 0;

@@ -28,6 +28,11 @@ pub const VARIABLES: &[Variable] = variables! {
         => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.head_ms));
     "upstream_response_time": "time until the response was received, seconds"
         => |x, _, _, out| list(x, out, |attempt, out| seconds(out, attempt, attempt.ended_ms));
+    "upstream_queue_time": "time in the queue of the group, seconds"
+        => |x, _, _, out| list(x, out, |attempt, out| match attempt.queued_ms {
+            Some(queued_ms) => put_seconds(out, queued_ms),
+            None => put(out, b"-"),
+        });
     "upstream_response_length": "bytes of the response body"
         => |x, _, _, out| list(x, out, |attempt, out| put_number(out, attempt.body_bytes));
     "upstream_bytes_received": "bytes received from the server"

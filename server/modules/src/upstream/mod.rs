@@ -10,9 +10,12 @@ mod keepalive;
 mod least_conn;
 mod least_time;
 mod method;
+mod ntlm;
+mod queue;
 mod random;
 mod server;
 mod state;
+mod sticky;
 mod zone;
 
 use std::path::PathBuf;
@@ -24,8 +27,9 @@ use server_http::assemble::ConfigBuilder;
 use server_http::module::Module;
 use server_http::settings_set::{Conf, Scope, SettingsDef};
 use server_http::upstream::group::{self, GroupValues, KeySource};
+use server_http::upstream::sticky::{Sticky, StickyGroups};
 use server_upstream::balance::Method;
-use server_upstream::group::{Groups, Server};
+use server_upstream::group::{Groups, QueueLimits, Server};
 use server_upstream::shared::Zone;
 
 /// The module.
@@ -42,11 +46,15 @@ pub(crate) const MODULE: Module = Module {
         random::ROWS,
         zone::ROWS,
         state::ROWS,
+        ntlm::ROWS,
+        queue::ROWS,
+        sticky::ROWS,
     ],
     settings: &[
         <Block as Conf>::def,
         <Groups as Conf>::def,
         <GroupValues as Conf>::def,
+        <StickyGroups as Conf>::def,
     ],
     finish: Some(group::finish),
     variables: server_http::upstream::VARIABLES,
@@ -74,6 +82,8 @@ conf::directives! {
 /// The directives of the current `upstream` block.
 #[derive(Default)]
 struct Block {
+    /// The name of the group.
+    name: Vec<u8>,
     servers: Vec<Server>,
     zone: Option<Zone>,
     /// The file of `state`.
@@ -84,6 +94,9 @@ struct Block {
     key: Option<KeySource>,
     resolver: Option<Arc<NameServers>>,
     resolver_timeout_ms: Option<u64>,
+    ntlm: Option<()>,
+    queue: Option<QueueLimits>,
+    sticky: Option<Sticky>,
 }
 
 impl Conf for Block {
@@ -97,7 +110,10 @@ impl Conf for Block {
 
 fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let id = b.conf_mut::<Groups>().define(d)?;
-    *b.conf_mut() = Block::default();
+    *b.conf_mut() = Block {
+        name: d.arg(0).to_vec(),
+        ..Block::default()
+    };
     conf::walk(b, d.items(), Contexts::UPSTREAM)?;
     let block = std::mem::take(b.conf_mut::<Block>());
     if block.state.is_some() && block.zone.is_none() {
@@ -106,7 +122,18 @@ fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     if block.servers.is_empty() && block.state.is_none() {
         return Err(ConfError::at_close(d, "no servers are inside upstream"));
     }
+    // The method may follow its servers.
+    let method = block.method.as_ref();
+    if method.is_some_and(|method| !method.allows_backup())
+        && block.servers.iter().any(|server| server.slow_start_ms > 0)
+    {
+        let text = "balancing method does not support parameter \"slow_start\"";
+        return Err(ConfError::at_close(d, text));
+    }
     let group = b.conf_mut::<Groups>().get_mut(id);
+    group.is_ntlm = block.ntlm.is_some();
+    group.queue = block.queue;
+    group.is_sticky = block.sticky.is_some();
     group.keepalive = block.keepalive.resolve();
     group.servers = block.servers;
     group.method = block.method;
@@ -116,6 +143,9 @@ fn upstream(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     group.resolver_timeout_ms = block.resolver_timeout_ms;
     if block.key.is_some() {
         b.conf_mut::<GroupValues>().entry(id).key = block.key;
+    }
+    if let Some(sticky) = block.sticky {
+        b.conf_mut::<StickyGroups>().add(id, sticky);
     }
     Ok(())
 }

@@ -9,13 +9,15 @@ use server_base::listen::MAX_UNIX_PATH;
 use server_http::assemble::ConfigBuilder;
 use server_upstream::group::Server;
 use server_upstream::route::UpstreamAddr;
+use server_upstream::server_id::SERVER_ID_BYTES;
 
 use super::Block;
 
 conf::directives! {
     pub(super) const ROWS: ConfigBuilder;
 
-    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, backup, down, resolve and service.
+    /// A server of the group; parameters are weight, max_conns, max_fails, fail_timeout, slow_start, route, backup, down, drain, resolve and
+    /// service.
     directive "server": Contexts::UPSTREAM, ONE_MORE, "", "address [parameters]" => server;
 }
 
@@ -29,9 +31,9 @@ fn server(b: &mut ConfigBuilder, d: &Directive) -> Result<(), ConfError> {
     let method = b.conf_mut::<Block>().method.as_ref();
     let allows_backup = method.is_none_or(|method| method.allows_backup());
     for word in &d.args[1..] {
-        if word.text == b"backup" && !allows_backup {
-            let text = "balancing method does not support parameter \"backup\"";
-            return Err(ConfError::word(d, word, text));
+        let is_refused = word.text == b"backup" || word.text.starts_with(b"slow_start=");
+        if is_refused && !allows_backup {
+            return Err(unsupported(d, word));
         }
         parameter(&mut server, &mut names, d, word)?;
     }
@@ -71,6 +73,14 @@ struct Names {
     service: Option<Box<str>>,
 }
 
+fn unsupported(d: &Directive, word: &Word) -> ConfError {
+    let text = format!(
+        "balancing method does not support parameter \"{}\"",
+        word.as_str()
+    );
+    ConfError::word(d, word, text)
+}
+
 fn parameter(
     server: &mut Server,
     names: &mut Names,
@@ -96,8 +106,10 @@ fn parameter(
             server.is_backup = true;
             Some(())
         }
-        (b"down", None) => {
-            server.is_down = true;
+        // Of `down` and `drain` the last one counts, as in nginx.
+        (b"down" | b"drain", None) => {
+            server.is_down = key == b"down";
+            server.is_draining = !server.is_down;
             Some(())
         }
         (b"resolve", None) => {
@@ -109,12 +121,12 @@ fn parameter(
             names.service = Some(String::from_utf8_lossy(value).into());
             Some(())
         }
-        (b"drain", None) | (b"slow_start" | b"route", Some(_)) => {
-            let name = String::from_utf8_lossy(key);
-            let text = format!(
-                "the \"{name}\" parameter is not built yet: it belongs to ngx_http_upstream_module"
-            );
-            return Err(ConfError::word(d, word, text));
+        (b"route", Some(value)) => {
+            server.route = Some(route(d, word, value)?);
+            Some(())
+        }
+        (b"slow_start", Some(value)) => {
+            conf::parse_time_ms(value).map(|time_ms| server.slow_start_ms = time_ms)
         }
         _ => None,
     };
@@ -127,4 +139,16 @@ pub(super) fn excluded_by_state(d: &Directive) -> ConfError {
         d,
         "\"state\" and \"server\" directives are mutually exclusive",
     )
+}
+
+/// Checks a route's name, which nginx keeps in the room of a hash.
+fn route(d: &Directive, word: &Word, name: &[u8]) -> Result<Arc<[u8]>, ConfError> {
+    if name.is_empty() {
+        return Err(ConfError::word(d, word, "route is empty"));
+    }
+    if name.len() > SERVER_ID_BYTES {
+        let text = format!("route is longer than {SERVER_ID_BYTES}");
+        return Err(ConfError::word(d, word, text));
+    }
+    Ok(Arc::from(name))
 }

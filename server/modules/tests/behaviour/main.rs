@@ -41,6 +41,7 @@ mod rtt_map;
 mod servers;
 mod site;
 mod ssi;
+mod sticky;
 mod subrequests;
 #[path = "../../../../engines/geoip/src/testing_tests.rs"]
 mod testing;

@@ -35,7 +35,7 @@ pub trait Method: fmt::Debug + Send + Sync {
     /// Returns the name of its directive.
     fn name(&self) -> &'static str;
 
-    /// Whether `server` may have `backup`. Backup servers of other methods take turns.
+    /// Whether `server` may have `backup` and `slow_start`. Backup servers of other methods take turns.
     fn allows_backup(&self) -> bool {
         true
     }

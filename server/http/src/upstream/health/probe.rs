@@ -137,7 +137,7 @@ pub(in crate::upstream) fn step(
 }
 
 /// The response broke off, or took too long.
-fn failed(run: &mut Run, x: &mut Exchange, cx: &Ctx<'_>) -> Flow {
+fn failed(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     fail(x, Action::Reading);
     run.finish_attempt(x, cx, Outcome::Failed, Action::Reading);
     Flow::Done(Content::Status(CLOSE_WITHOUT_RESPONSE))
