@@ -36,7 +36,7 @@ impl Console {
         let Some(path) = path else {
             return stderr();
         };
-        match open_log(path) {
+        match open_log(path, LOG_MODE) {
             Ok(file) => {
                 let log = ErrorLog::new(vec![Sink::file(Arc::new(file), level)]);
                 Self {
@@ -138,11 +138,11 @@ pub(crate) fn say(text: fmt::Arguments<'_>) {
 ///
 /// # Errors
 /// The system's error.
-pub(crate) fn open_log(path: &Path) -> io::Result<File> {
+pub(crate) fn open_log(path: &Path, mode: u32) -> io::Result<File> {
     OpenOptions::new()
         .append(true)
         .create(true)
-        .mode(LOG_MODE)
+        .mode(mode)
         .open(path)
 }
 
@@ -155,7 +155,9 @@ fn split_level(warning: &str) -> (Level, &str) {
 }
 
 /// Permissions of a new log, before the umask.
-const LOG_MODE: u32 = 0o644;
+pub(crate) const LOG_MODE: u32 = 0o644;
+/// Permissions of a new log of secrets.
+pub(crate) const SECRET_MODE: u32 = 0o600;
 
 #[cfg(test)]
 mod tests {

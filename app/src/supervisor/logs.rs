@@ -25,6 +25,8 @@ use crate::console::{self, Console, Logged};
 #[derive(Clone, Debug)]
 pub(crate) struct Logs {
     files: Vec<(PathBuf, Arc<File>)>,
+    /// Those that only their owner may read.
+    secret: Vec<PathBuf>,
     /// The error logs of the main context.
     error_logs: Vec<ErrorLogConf>,
     /// The supervisor's own way to the syslog servers among them.
@@ -61,6 +63,7 @@ impl Logs {
         let own: Vec<_> = cycle.syslogs.iter().filter(is_own).cloned().collect();
         let mut logs = Self {
             files: Vec::new(),
+            secret: cycle.secret_logs.clone(),
             syslogs: syslog::servers(&own, &process::hostname()),
             memory_logs: MemoryLogs::open(&cycle.memory_logs, console)?,
             error_logs,
@@ -68,7 +71,7 @@ impl Logs {
         };
         // The list has no duplicates.
         for path in cycle.log_paths.clone() {
-            let file = open(&path, console)?;
+            let file = open(&path, &logs.secret, console)?;
             logs.files.push((path, file));
         }
         Ok(logs)
@@ -77,7 +80,7 @@ impl Logs {
     /// Reopens every log. One that cannot be opened is kept, and the error is reported.
     pub(crate) fn reopen(&mut self, account: Option<&Account>, console: &Console) {
         for (path, file) in &mut self.files {
-            let Ok(reopened) = open(path, console) else {
+            let Ok(reopened) = open(path, &self.secret, console) else {
                 continue;
             };
             let handed_over = match account {
@@ -153,10 +156,17 @@ impl Logs {
     }
 }
 
-fn open(path: &Path, console: &Console) -> Result<Arc<File>, Logged> {
-    console::open_log(path).map(Arc::new).map_err(|error| {
-        console.fatal(format_args!("open() \"{}\"", Printable::path(path)), &error)
-    })
+/// Opens a log. If it is new, others may read it unless it is one of the secret ones.
+fn open(path: &Path, secret: &[PathBuf], console: &Console) -> Result<Arc<File>, Logged> {
+    let mode = match secret.iter().any(|own| own == path) {
+        true => console::SECRET_MODE,
+        false => console::LOG_MODE,
+    };
+    console::open_log(path, mode)
+        .map(Arc::new)
+        .map_err(|error| {
+            console.fatal(format_args!("open() \"{}\"", Printable::path(path)), &error)
+        })
 }
 
 /// Makes the worker's user the owner of a log, as nginx does; the worker itself writes by the descriptor. Devices keep

@@ -5,6 +5,8 @@
 mod faults;
 mod peers;
 
+use std::os::unix::fs::PermissionsExt;
+
 use firstbyte_tests::dir::set_mode;
 use firstbyte_tests::wait::wait_until;
 use firstbyte_tests::{Server, peer};
@@ -169,18 +171,26 @@ fn connection_is_used_only_under_the_policy_it_was_made_with() {
 fn sessions_are_resumed_also_after_a_reload() {
     let ours = authority("Ours");
     let site = issued(&ours, "localhost", |_| {});
+    let client = issued(&ours, "client", |_| {});
+    let files = [
+        pair(&site, ["c.pem", "c.key"]),
+        pair(&client, ["client.pem", "client.key"]),
+    ]
+    .concat();
     for version in ["TLSv1.2", "TLSv1.3"] {
         let template = "worker_processes 1;";
         let http = format!(
             "proxy_ssl_protocols {version}; proxy_set_header Connection close;
              server {{ listen 127.0.0.1:%%PORT%%;
                location / {{ proxy_pass https://127.0.0.1:%%PORT2%%; }}
+               location /variable {{ proxy_pass https://127.0.0.1:%%PORT2%%;
+                 proxy_ssl_certificate %%DIR%%/$arg_c.pem; proxy_ssl_certificate_key %%DIR%%/$arg_c.key; }}
                location /never {{ proxy_pass https://127.0.0.1:%%PORT2%%; proxy_ssl_session_reuse off; }} }}
              server {{ listen 127.0.0.1:%%PORT2%% ssl; ssl_certificate %%DIR%%/c.pem; ssl_certificate_key %%DIR%%/c.key;
                ssl_session_cache shared:s:1m; return 200 $ssl_session_reused; }}"
         );
         let mut server = Server::http_with(template, &http);
-        for (name, text) in pair(&site, ["c.pem", "c.key"]) {
+        for (name, text) in &files {
             server = server.bytes(name, text.as_bytes());
         }
         let server = server.start();
@@ -188,6 +198,9 @@ fn sessions_are_resumed_also_after_a_reload() {
         assert_eq!(server.get("/").text(), "r", "{version}");
         assert_eq!(server.get("/never").text(), ".");
         assert_eq!(server.get("/never").text(), ".");
+        let variable = || server.get("/variable?c=client").text();
+        assert_eq!(variable(), ".", "another certificate has other sessions");
+        assert_eq!(variable(), "r", "{version}");
         if !peer::is_firstbyte() {
             continue;
         }
@@ -262,6 +275,11 @@ fn secrets_of_connections_are_logged() {
     let (ours, theirs) = (read("servers.log"), read("clients.log"));
     assert_eq!(ours, theirs, "both ends have the same secrets");
     let words = |line: &String| line.split(' ').count();
+    let mode = |name: &str| {
+        let metadata = std::fs::metadata(server.path(name)).expect("it is there");
+        metadata.permissions().mode() & 0o777
+    };
+    assert_eq!((mode("servers.log"), mode("clients.log")), (0o600, 0o600));
     assert!(
         ours.len() >= 4 && ours.iter().all(|line| words(line) == 3),
         "{ours:?}"

@@ -31,6 +31,8 @@ pub struct Cycle {
     pub listens: Vec<Listen>,
     /// Log files to open for appending.
     pub log_paths: Vec<PathBuf>,
+    /// Those of them that only the owner may read.
+    pub secret_logs: Vec<PathBuf>,
     /// Syslog servers that logs go to.
     pub syslogs: Vec<SyslogTarget>,
     /// Rings in memory that error logs go to.
@@ -65,6 +67,7 @@ impl Cycle {
             main: self.main.clone(),
             listens: self.listens.clone(),
             log_paths: self.log_paths.clone(),
+            secret_logs: self.secret_logs.clone(),
             syslogs: self.syslogs.clone(),
             memory_logs: self.memory_logs.clone(),
             watches: self.watches.clone(),
@@ -78,7 +81,8 @@ impl Cycle {
     /// have the same open the same sockets and logs, and warn alike.
     #[must_use]
     pub fn fingerprint(&self) -> u64 {
-        let logs = (&self.log_paths, &self.syslogs, &self.memory_logs);
+        let files = (&self.log_paths, &self.secret_logs);
+        let logs = (files, &self.syslogs, &self.memory_logs);
         let all = (&self.main, &self.listens, logs, &self.warnings);
         let mut hasher = DefaultHasher::new();
         // Whatever is added to one of them is in its text.
@@ -291,6 +295,7 @@ impl ConfigBuilder {
             main: self.main,
             listens,
             log_paths: self.log_paths.into_list(),
+            secret_logs: self.secret_logs,
             syslogs: self.syslogs,
             memory_logs: self.memory_logs,
             watches: self.watches,

@@ -94,6 +94,7 @@ pub struct ConfigBuilder {
     /// Files that must be opened for appending before anything is served.
     pub log_paths: LogPaths,
     key_logs: Vec<Arc<KeyLogFile>>,
+    secret_logs: Vec<PathBuf>,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Files that the supervisor takes up when they change.
@@ -222,6 +223,7 @@ impl ConfigBuilder {
             regexes: RegexCache::default(),
             log_paths: LogPaths::default(),
             key_logs: Vec::new(),
+            secret_logs: Vec::new(),
             periodic_tasks: Vec::new(),
             watches: Vec::new(),
             background_fetches: Vec::new(),
@@ -374,6 +376,7 @@ impl ConfigBuilder {
         let path = self.log_path(path);
         let known = self.key_logs.iter().find(|log| log.is_at(&path)).cloned();
         known.unwrap_or_else(|| {
+            self.secret_logs.push(path.clone());
             let log = Arc::new(KeyLogFile::new(path));
             self.key_logs.push(Arc::clone(&log));
             log

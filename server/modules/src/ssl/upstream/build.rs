@@ -1,8 +1,8 @@
 //! From directives to policies. Errors come in nginx's order.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use conf::{ConfError, Directive, Setting};
 use server_http::assemble::ConfigBuilder;
@@ -37,6 +37,8 @@ pub(crate) struct ServerPolicy {
     pub(super) certificate: Option<CertificateTemplates>,
     /// The name of the first connection with its settings: most locations have one name.
     pub(super) first: OnceLock<(Box<[u8]>, Arc<ServerTls>)>,
+    /// Configurations with the certificates used last, which keep the sessions.
+    pub(super) recent: Mutex<VecDeque<(PolicyDigest, ClientConfig)>>,
 }
 
 /// Makes the policies of a module's locations, one for all that share their directives; for the module's `finish`.
@@ -122,6 +124,7 @@ fn policy(
         name: own.name.get().cloned(),
         certificate,
         first: OnceLock::new(),
+        recent: Mutex::default(),
     })
 }
 

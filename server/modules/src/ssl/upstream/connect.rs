@@ -3,12 +3,12 @@
 //! Source: nginx documentation, `proxy_ssl_name`, `proxy_ssl_server_name`; RFC 6066 section 3.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use server_base::errlog::{Level, Printable};
 use server_http::exchange::{Ctx, Exchange};
 use server_upstream::route::ServerTls;
-use tls::{ClientConfig, PolicyDigest, ServerName};
+use tls::{ClientConfig, Identity, PolicyDigest, ServerName};
 
 use super::ServerPolicy;
 
@@ -44,10 +44,7 @@ pub(crate) fn connect(
         },
     };
     if let Some(identity) = own {
-        let (config, digest) =
-            policy
-                .config
-                .with_identity(&policy.digest, &identity, policy.resumes);
+        let (config, digest) = policy.with_identity(&identity);
         return settings(policy, x, name, config, digest);
     }
     if let Some((first, tls)) = policy.first.get()
@@ -59,6 +56,23 @@ pub(crate) fn connect(
     // Another thread may have been first; both are right.
     let _ = policy.first.set((name.into(), Arc::clone(&tls)));
     Ok(tls)
+}
+
+impl ServerPolicy {
+    /// Returns the configuration with a certificate named by variables, and its digest.
+    fn with_identity(&self, identity: &Identity) -> (ClientConfig, PolicyDigest) {
+        let (config, digest) = self
+            .config
+            .with_identity(&self.digest, identity, self.resumes);
+        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
+        if recent.iter().all(|(known, _)| *known != digest) {
+            if recent.len() >= RECENT_MAX {
+                recent.pop_front();
+            }
+            recent.push_back((digest, config.clone()));
+        }
+        (config, digest)
+    }
 }
 
 fn settings(
@@ -117,6 +131,8 @@ fn unnamed() -> ServerName<'static> {
     ServerName::IpAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED).into())
 }
 
+/// Certificates named by variables of a policy that keep their sessions without a connection, at most.
+const RECENT_MAX: usize = 32;
 /// The action on a server, as the log names it behind "while".
 const ACTION: &str = "SSL handshaking to upstream";
 
