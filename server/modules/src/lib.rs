@@ -186,7 +186,7 @@ const NGINX_OPTIONAL: &[&str] = &[
 ];
 
 /// Modules that nginx builds by default, except those with parts of `upstream` blocks that are in `upstream` here:
-/// `upstream_keepalive`, and the methods `hash`, `ip_hash`, `least_conn`, `least_time` and `random`.
+/// `upstream_keepalive`, `upstream_zone`, and the methods `hash`, `ip_hash`, `least_conn`, `least_time` and `random`.
 const NGINX_STANDARD: &[&str] = &[
     "charset",
     "gzip",
@@ -212,7 +212,6 @@ const NGINX_STANDARD: &[&str] = &[
     "empty_gif",
     "browser",
     "tunnel",
-    "upstream_zone",
 ];
 
 #[cfg(test)]
