@@ -8,6 +8,7 @@ mod bodies;
 mod browsers;
 mod charset;
 mod compressing;
+mod context;
 mod disk;
 mod errors;
 mod experiments;

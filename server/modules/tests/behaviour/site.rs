@@ -18,11 +18,11 @@ use server_base::opened::OpenedLogs;
 use server_base::waker::WakeKey;
 use server_http::certificates::handshake;
 use server_http::detached::{self, Discarded};
-use server_http::exchange::{Client, Ctx, Env, Exchange, Peer, Pulled, Queues, State, Tls};
+use server_http::exchange::{Client, Env, Exchange, Peer, Pulled, Queues, State, Tls};
 use server_http::http::LocalHttp;
 use server_http::{Cycle, LoadError, LoadOptions, phases};
-use server_upstream::connector::Connector;
 
+use crate::context::context;
 use crate::disk::{Disk, Node};
 use crate::servers::Servers;
 
@@ -483,25 +483,4 @@ fn answer(x: &mut Exchange, disk: &mut Disk, servers: &mut Servers, clock: &mut 
         answer.trailers = String::from_utf8_lossy(&x.reply.trailers.arena).replace('\r', "");
     }
     answer
-}
-
-/// The context of handlers.
-fn context<'a>(
-    files: &'a mut Disk,
-    connector: &'a mut dyn Connector,
-    clock: &'a Clock,
-    logs: &'a mut Logs,
-    env: &'a Env,
-    budget: &'a Cell<u64>,
-    queues: &'a Queues,
-) -> Ctx<'a> {
-    Ctx {
-        files,
-        connector,
-        clock,
-        logs,
-        env,
-        budget,
-        queues,
-    }
 }
