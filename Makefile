@@ -147,6 +147,7 @@ long-checks:
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) $(CARGO) test --package firstbyte-tests --test proxy sticky_compared:: -- --test-threads=1 --nocapture
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) WORDPRESS=1 $(CARGO) test --package firstbyte-tests --test gateway wordpress::
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test bench_judged --test bench_coverage --test waterfall_stalls -- --test-threads=1 --nocapture
+	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test reload_storm -- --nocapture
 	LAB_LONG=1 $(CARGO) test --release --package firstbyte-store --test clickhouse -- --test-threads=1
 	LAB_LONG=1 $(CARGO) test --package firstbyte-lab --test fleet_chdb
 	FIRSTBYTE_BIN=$(abspath $(BINARY)) LAB_LONG=1 $(CARGO) test --package firstbyte-tests --test lab experiment_end_to_end:: -- --test-threads=1 --nocapture

@@ -47,6 +47,8 @@ fn a_connection_takes_its_next_request_while_mirrors_are_silent() {
     }
     assert_eq!(behind.accepted(), 1);
     assert_eq!(mirror.open(), times, "each waits for its answer");
+    // The end of the server waits for mirrors.
+    drop(mirror);
 }
 
 #[test]
@@ -58,9 +60,10 @@ fn streams_of_a_connection_are_mirrored() {
         assert_eq!(client.fetch("/").text(), "own");
     }
     wait_until("the mirror has them", || mirror.request_count() == 3);
+    drop(mirror);
 }
 
-/// Nobody listens there, or everything that comes is reset.
+/// The mirror has no listener, or it resets each connection.
 #[test]
 fn a_mirror_that_is_down_changes_no_response() {
     let port = Port::reserve();
@@ -173,7 +176,7 @@ fn a_connection_to_a_mirror_is_kept_after_a_small_response_and_closed_within_a_l
     wait_until("its connection is closed", || endless.open() == 0);
 }
 
-/// The first line of the log tells of the first copy that was not made.
+/// The log has a line about the first copy that was not made.
 #[test]
 fn mirror_max_limits_copies_in_progress_also_over_reloads() {
     if !peer::is_firstbyte() {
@@ -197,6 +200,7 @@ fn mirror_max_limits_copies_in_progress_also_over_reloads() {
         wait_until("it is taken", || client.get("/generation").text() == now);
     }
     assert_eq!((mirror.request_count(), mirror.open()), (2, 2));
+    drop(mirror);
 }
 
 /// A reload ends no mirror.
