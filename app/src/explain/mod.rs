@@ -59,9 +59,7 @@ pub(crate) fn explain(
         listener: sections::listener_of(&run, taken, teller),
         handshake: handshake::report(&run.greeting, teller),
         server: sections::server_of(&run, teller),
-        passed: run
-            .passed
-            .report(http, teller.url_behind(run.x.route.location)),
+        passed: run.passed.report(teller, run.x.route.location),
         answer: sections::answer_of(&run, &steps),
         steps,
         location: teller.level(run.x.route.location),

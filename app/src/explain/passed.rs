@@ -5,14 +5,15 @@ use std::sync::Arc;
 use server_base::name_servers::NameServers;
 use server_base::waker::{WakeQueue, Waker};
 use server_http::http::Http;
+use server_upstream::balance::Method;
 use server_upstream::connector::{Connector, Lookup};
-use server_upstream::group::Groups;
+use server_upstream::group::{Group, Groups};
 use server_upstream::protocol::RequestForm;
 use server_upstream::request::{RequestSpec, UpstreamCall, UpstreamRequest, attempt};
 use server_upstream::route::Route;
 
-use super::report::Passed;
-use super::steps::lossy_text;
+use super::report::{Passed, PassedTls};
+use super::steps::{Teller, lossy_text};
 
 /// Requests to servers and name servers; none is answered.
 #[derive(Default)]
@@ -43,8 +44,8 @@ impl Calls {
         self.first.is_some() || self.name.is_some()
     }
 
-    /// Reports a passed request; `url` is the configured one, as written.
-    pub(super) fn report(&self, http: &Http, url: &str) -> Option<Passed> {
+    /// Reports a request that this location passes on.
+    pub(super) fn report(&self, teller: &Teller<'_>, location: usize) -> Option<Passed> {
         if !self.is_asked() {
             return None;
         }
@@ -52,12 +53,18 @@ impl Calls {
             server: None,
             name: self.name.clone(),
             group: None,
+            method: None,
+            tls: None,
             request: Vec::new(),
             parameters: Vec::new(),
         };
         if let Some((route, request)) = &self.first {
             passed.server = Some(route.addr.to_string());
-            passed.group = group_of(http, route, url);
+            let group = group_of(teller.http, route, teller.url_behind(location));
+            passed.group = group.map(|group| lossy_text(&group.name));
+            let method = group.and_then(|group| group.method.as_deref());
+            passed.method = method.map(Method::name);
+            passed.tls = tls_of(route, teller, location);
             match route.protocol.form {
                 RequestForm::Head => passed.request = lines(request),
                 RequestForm::Key => passed.request = key(request),
@@ -69,16 +76,29 @@ impl Calls {
 }
 
 /// Returns the group of the server if the host of the URL is its name or has a variable.
-fn group_of(http: &Http, route: &Route, url: &str) -> Option<String> {
+fn group_of<'h>(http: &'h Http, route: &Route, url: &str) -> Option<&'h Group> {
     let host = url.split_once("//").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or_default();
     let groups = http.main::<Groups>();
-    let has_server = groups.iter().filter(|group| {
+    groups.iter().find(|group| {
         let mut servers = group.servers.iter();
-        group.is_defined && servers.any(|server| server.addresses.contains(&route.addr))
-    });
-    let mut names = has_server.map(|group| lossy_text(&group.name));
-    names.find(|name| host.contains('$') || host.eq_ignore_ascii_case(name))
+        group.is_defined
+            && servers.any(|server| server.addresses.contains(&route.addr))
+            && (host.contains('$') || host.as_bytes().eq_ignore_ascii_case(&group.name))
+    })
+}
+
+/// TLS of the route, with the settings of the location.
+fn tls_of(route: &Route, teller: &Teller<'_>, location: usize) -> Option<PassedTls> {
+    let tls = route.tls.as_ref()?;
+    let prefix = teller.pass_of(location).strip_suffix("pass")?;
+    let is_on = |setting| teller.is_on(&format!("{prefix}ssl_{setting}"), location);
+    let (sends_name, verifies) = (is_on("server_name"), is_on("verify"));
+    Some(PassedTls {
+        name: (sends_name || verifies).then(|| tls.name.to_str().into_owned()),
+        sends_name,
+        verifies,
+    })
 }
 
 /// The one command, by its key.

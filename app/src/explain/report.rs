@@ -89,10 +89,25 @@ pub(super) struct Passed {
     pub(super) name: Option<String>,
     /// The group of the server, if `upstream` defines it.
     pub(super) group: Option<String>,
+    /// The directive of the group's method; `None` if its servers take turns, or without a group.
+    pub(super) method: Option<&'static str>,
+    /// TLS of the connection.
+    pub(super) tls: Option<PassedTls>,
     /// The request line and the fields that it gets, a line each.
     pub(super) request: Vec<String>,
     /// The parameters in place of the request, if it is an application.
     pub(super) parameters: Vec<String>,
+}
+
+/// TLS of a connection to a server.
+#[derive(Debug, Serialize)]
+pub(super) struct PassedTls {
+    /// Name of the server (`proxy_ssl_name`); `None` if it is neither sent nor verified.
+    pub(super) name: Option<String>,
+    /// The handshake has the name (SNI).
+    pub(super) sends_name: bool,
+    /// The certificate is verified.
+    pub(super) verifies: bool,
 }
 
 /// Response to the client.

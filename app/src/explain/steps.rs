@@ -213,6 +213,18 @@ impl Teller<'_> {
         line.map_or("", |line| line.value.as_str())
     }
 
+    /// The directive by which a location passes requests on, such as `proxy_pass`; empty if there is none.
+    pub(super) fn pass_of(&self, location: usize) -> &'static str {
+        let line = self.written.installs_handler(location, self.http);
+        line.map_or("", |line| line.row.name)
+    }
+
+    /// Whether a setting of a location is written as `on`.
+    pub(super) fn is_on(&self, name: &str, location: usize) -> bool {
+        let lines = self.written.in_effect(name, location, self.http);
+        lines.first().is_some_and(|line| line.value == "on")
+    }
+
     /// The settings in effect in a location.
     pub(super) fn settings(&self, location: usize, all: bool) -> Vec<Setting> {
         let mut told = Vec::new();

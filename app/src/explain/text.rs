@@ -72,8 +72,23 @@ fn passed_on(rows: &mut Rows, passed: &Passed) {
     };
     if let Some(group) = &passed.group {
         text.push_str(&format!(", of upstream {group}"));
+        let method = passed.method.unwrap_or("round robin");
+        text.push_str(&format!(", by {method}"));
     }
     rows.plain(&text);
+    if let Some(tls) = &passed.tls {
+        let name = tls.name.as_deref().unwrap_or_default();
+        rows.plain(&match (tls.sends_name, tls.verifies) {
+            (false, false) => {
+                "  tls       without a name; the certificate is not verified".to_owned()
+            }
+            (true, false) => format!("  tls       to {name}; the certificate is not verified"),
+            (true, true) => format!("  tls       to {name}; the certificate is verified"),
+            (false, true) => {
+                format!("  tls       without a name; the certificate is verified for {name}")
+            }
+        });
+    }
     for line in passed.request.iter().chain(&passed.parameters) {
         rows.plain(&format!("  {line}"));
     }

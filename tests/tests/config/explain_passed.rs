@@ -1,7 +1,9 @@
 //! `firstbyte explain` of proxied requests: the first upstream server, and the request that it would get.
 
-use firstbyte_tests::explain::explain_report;
+use firstbyte_tests::explain::{explain_report, outcome};
 use firstbyte_tests::{Server, peer};
+
+use crate::tls_client::site;
 
 #[test]
 fn a_request_that_is_passed_on_is_told_with_its_server_and_not_sent() {
@@ -97,4 +99,93 @@ fn mirrors_of_a_request_are_steps_with_their_lines() {
         "{both:?}"
     );
     assert!(mirrors("/off").is_empty());
+}
+
+#[test]
+fn the_method_of_a_group_is_told_with_the_server_that_it_chooses() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let http = "upstream turns { server 127.0.0.1:9; server 127.0.0.1:10; }\n\
+                upstream hashed { hash $uri; server 127.0.0.1:9; server 127.0.0.1:10; }\n\
+                server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
+                location /turns { proxy_pass http://turns; }\n\
+                location /hashed { proxy_pass http://hashed; }\n\
+                location /one { proxy_pass http://127.0.0.1:9; }\n}";
+    let server = Server::http(http).written();
+    for (path, method, text) in [
+        (
+            "/turns",
+            serde_json::Value::Null,
+            ", of upstream turns, by round robin\n",
+        ),
+        ("/hashed", "hash".into(), ", of upstream hashed, by hash\n"),
+        (
+            "/one",
+            serde_json::Value::Null,
+            "passed    to 127.0.0.1:9\n",
+        ),
+    ] {
+        let url = format!("http://localhost:%%PORT%%{path}");
+        let report = explain_report(&server, &[&url]);
+        let passed = &report["passed"];
+        assert_eq!(passed["method"], method, "{report:#}");
+        assert!(passed["tls"].is_null());
+        let shown = outcome(&server, &[&url]).stdout;
+        assert!(shown.contains(text), "{shown}");
+    }
+}
+
+#[test]
+fn tls_to_a_server_is_told_with_its_name_and_its_checks() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let http = "proxy_ssl_name api.example.com;\n\
+                server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
+                location /default { proxy_pass https://127.0.0.1:9; }\n\
+                location /named { proxy_pass https://127.0.0.1:9; proxy_ssl_server_name on; }\n\
+                location /checked { proxy_pass https://127.0.0.1:9;\n\
+                proxy_ssl_verify on; proxy_ssl_trusted_certificate site.pem; }\n}";
+    let site = site("api.example.com");
+    let server = Server::http(http)
+        .bytes("site.pem", site.certificate.as_bytes())
+        .written();
+    let name = serde_json::json!("api.example.com");
+    for (path, name, sends_name, verifies, text) in [
+        (
+            "/default",
+            None,
+            false,
+            false,
+            "without a name; the certificate is not verified",
+        ),
+        (
+            "/named",
+            Some(&name),
+            true,
+            false,
+            "to api.example.com; the certificate is not verified",
+        ),
+        (
+            "/checked",
+            Some(&name),
+            false,
+            true,
+            "without a name; the certificate is verified for api.example.com",
+        ),
+    ] {
+        let url = format!("http://localhost:%%PORT%%{path}");
+        let report = explain_report(&server, &[&url]);
+        let tls = &report["passed"]["tls"];
+        assert_eq!(
+            &tls["name"],
+            name.unwrap_or(&serde_json::Value::Null),
+            "{report:#}"
+        );
+        assert_eq!(tls["sends_name"], sends_name);
+        assert_eq!(tls["verifies"], verifies);
+        let shown = outcome(&server, &[&url]).stdout;
+        assert!(shown.contains(&format!("  tls       {text}\n")), "{shown}");
+    }
 }
