@@ -98,7 +98,7 @@ impl LocalGroup {
             let method = group.method.as_deref();
             local.peers.with(|peers| peers.set_method(method));
         }
-        if !group.checks.is_empty() {
+        if !group.checks.is_empty() && group.zone.is_none() {
             local.peers.with(|peers| peers.set_checks(&group.checks));
         }
         Self {
