@@ -37,7 +37,7 @@ const DEFAULT: LocationSpec = LocationSpec {
 };
 
 /// The locations; URIs are `/NAME/ID`.
-pub(crate) const LOCATIONS: [LocationSpec; 46] = [
+pub(crate) const LOCATIONS: [LocationSpec; 48] = [
     DEFAULT,
     LocationSpec {
         name: "tries",
@@ -70,6 +70,22 @@ pub(crate) const LOCATIONS: [LocationSpec; 46] = [
         tries: 2,
         streams: true,
         conf: "proxy_pass http://three; proxy_next_upstream_tries 2; proxy_request_buffering off; proxy_buffering off;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "again",
+        tries: 3,
+        passes_by: &[503],
+        conf: "proxy_pass http://one; proxy_next_upstream error timeout invalid_header http_503; \
+               proxy_next_upstream_same 2; proxy_next_upstream_delay 200ms;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "hasty",
+        tries: 6,
+        repeats: true,
+        conf: "proxy_pass http://three; proxy_next_upstream error timeout invalid_header non_idempotent; \
+               proxy_next_upstream_same 1; proxy_next_upstream_attempt_timeout 3500ms; proxy_retry_budget 20% min=1;",
         ..DEFAULT
     },
     LocationSpec {
@@ -296,7 +312,7 @@ pub(crate) const LOCATIONS: [LocationSpec; 46] = [
     LocationSpec {
         name: "h2-tls",
         tries: 3,
-        conf: "proxy_pass http://g_three;",
+        conf: "proxy_pass http://g_three; proxy_next_upstream_attempt_timeout 3500ms;",
         ..DEFAULT
     },
     LocationSpec {

@@ -19,6 +19,7 @@ use server_base::name_servers::NameServers;
 use crate::balance::Method;
 use crate::health::active::CheckSpec;
 use crate::members::PEERS_MAX;
+use crate::retry_budget::RetryCounts;
 use crate::route::UpstreamAddr;
 pub use crate::server::{Server, UnresolvedHost};
 use crate::shared::{PeerSettings, SharedPeers, Zone};
@@ -44,6 +45,8 @@ pub struct Groups {
     list: Vec<Group>,
     /// `upstream_unresolved error`: a host that is not found is an error, as in nginx; `None`: not set.
     pub unresolved_is_error: Option<bool>,
+    /// Requests to addresses and names of one request, under a budget of retries.
+    pub others: Arc<RetryCounts>,
     /// Indices in the list of groups with a name, in lower case: there may be thousands.
     by_name: HashMap<Vec<u8>, Vec<usize>>,
 }
@@ -79,6 +82,8 @@ pub struct Group {
     pub resolver_timeout_ms: Option<u64>,
     /// Health checks of its servers.
     pub checks: Arc<[CheckSpec]>,
+    /// Requests to the group, under a budget of retries.
+    pub counts: Arc<RetryCounts>,
     /// The first use names no port.
     has_no_port: bool,
     /// The first use: a directive with the name as its first word.
@@ -300,6 +305,7 @@ impl Groups {
             resolver: None,
             resolver_timeout_ms: None,
             checks: Arc::default(),
+            counts: Arc::default(),
             has_no_port,
             at: d.owned_head(),
         });

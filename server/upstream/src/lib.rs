@@ -26,6 +26,7 @@ pub mod protocol;
 pub mod queue;
 pub mod request;
 mod resolved_hosts;
+pub mod retry_budget;
 pub mod route;
 pub mod server;
 pub mod server_id;

@@ -15,6 +15,7 @@ use crate::peers::{PeerId, PeerList};
 use crate::pool::{check_digest, group_digest};
 use crate::queue::WaitQueue;
 use crate::resolved_hosts::ResolvedHosts;
+use crate::retry_budget::RetryCounts;
 use crate::route::UpstreamAddr;
 use crate::server::{Server, UnresolvedHost};
 use crate::shared::{Peers, SharedPeers};
@@ -43,6 +44,8 @@ pub struct LocalGroup {
     /// Connections to servers may be bound to connections of clients.
     pub(crate) is_ntlm: bool,
     pub(crate) digest: u64,
+    /// Of all threads; `None` for a group of one request.
+    pub(crate) counts: Option<Arc<RetryCounts>>,
     /// Addresses and names by index, made with the first choice of a peer; `None` for a group of one request.
     selected: Option<RefCell<SelectedPeers>>,
 }
@@ -107,6 +110,7 @@ impl LocalGroup {
             is_sticky: group.is_sticky,
             is_ntlm: group.is_ntlm,
             digest: group_digest(&group.name),
+            counts: Some(Arc::clone(&group.counts)),
             selected: Some(RefCell::default()),
             ..local
         }
@@ -200,6 +204,7 @@ impl LocalGroup {
             is_sticky: false,
             is_ntlm: false,
             digest: 0,
+            counts: None,
             selected: None,
         }
     }

@@ -137,6 +137,12 @@ impl Peer {
     pub(crate) fn is_usable_if_bound(&self, now_s: u64) -> bool {
         self.is_open() && !self.failures.has_failed(now_s)
     }
+
+    /// Whether it may get another attempt of a request that has a connection to it. Failures of a `single` peer do not
+    /// count.
+    pub(crate) fn may_stay(&self, single: bool, now_s: u64) -> bool {
+        !self.is_down && !self.checks.is_out() && (single || !self.failures.has_failed(now_s))
+    }
 }
 
 impl Peer {

@@ -6,6 +6,7 @@
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use server_base::waker::Waker;
 
@@ -18,6 +19,7 @@ use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
 use crate::queue::{Place, Queued};
 use crate::resolved_hosts::PendingLookups;
+use crate::retry_budget::RetryCounts;
 use crate::route::Pool;
 use crate::shared::Peers;
 use crate::times::AttemptTimes;
@@ -228,9 +230,26 @@ impl Picker {
         })
     }
 
+    /// Whether the chosen server may get another attempt: it is still in the group, and neither down nor excluded.
+    pub fn may_stay(&self, now_ms: u64) -> bool {
+        let Some(id) = self.current else {
+            return false;
+        };
+        self.group.peers.with(|peers| {
+            let is_single = peers.is_single();
+            let peer = peers.get(id);
+            peer.is_some_and(|peer| peer.may_stay(is_single, seconds(now_ms)))
+        })
+    }
+
     /// Returns the name of the group, or the host to be resolved: for logs, variables such as `$proxy_host`, and pools.
     pub fn name(&self) -> &[u8] {
         &self.group.name
+    }
+
+    /// Returns the counts of requests to the group under a budget of retries; `None` for a group of one request.
+    pub fn counts(&self) -> Option<&Arc<RetryCounts>> {
+        self.group.counts.as_ref()
     }
 
     /// Whether the group keeps idle connections.

@@ -19,6 +19,7 @@ mod queue;
 mod reload;
 mod responses;
 mod retries;
+mod retry_directives;
 mod servers;
 mod sticky;
 mod sticky_compared;

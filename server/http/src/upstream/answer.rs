@@ -101,6 +101,8 @@ fn send(
     conf: &UpstreamConf,
     buffers: bool,
 ) -> Flow {
+    // No retry follows, and a long response is no reason for more retries of other requests.
+    run.counted = None;
     let is_tunnel = x.reply.status == SWITCHING_PROTOCOLS;
     if is_tunnel && let Err(why) = open_tunnel(run, x, cx) {
         x.log(Level::Error, format_args!("{why}"));

@@ -7,10 +7,12 @@ use engines::http::Fields;
 use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::connector::BoundClient;
-use server_upstream::picker::{Pick, Picker};
+use server_upstream::group::Groups;
+use server_upstream::picker::{Outcome, Pick, Picker};
 use server_upstream::protocol::{ProtocolId, ProtocolSpec};
 use server_upstream::queue::Queued;
 use server_upstream::request::{AttemptWatch, RequestSpec};
+use server_upstream::retry_budget::CountedRequest;
 use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
@@ -67,8 +69,12 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         }
     };
     run.tries.get_or_insert_with(|| {
-        let (most, timeout_ms) = (conf.retry.tries, conf.retry.timeout_ms);
-        Tries::new(picker.tries(), most, timeout_ms, now_ms)
+        if conf.retry.budget.is_some() {
+            let others = || &http.main::<Groups>().others;
+            let counts = picker.counts().unwrap_or_else(others);
+            run.counted = Some(CountedRequest::new(counts));
+        }
+        Tries::new(picker.tries(), &conf.retry, now_ms)
     });
     let is_unix = matches!(peer.addr, UpstreamAddr::Unix(_));
     let scheme = run.gateway.scheme(x);
@@ -90,6 +96,11 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             Action::Connecting,
         );
     }
+    begin(run, x, cx, conf)
+}
+
+/// Begins an attempt with the selected server, with a new request if each attempt has its own.
+fn begin(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UpstreamConf) -> Flow {
     if conf.retry.request == Computed::EachAttempt
         && let Err(status) = make_request(run, x, cx)
     {
@@ -97,6 +108,18 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     }
     let may_reuse = run.tries.is_none_or(Tries::may_reuse);
     call(run, x, cx, may_reuse)
+}
+
+/// Retries with the server that was chosen last, or chooses another one if that has left or is excluded meanwhile.
+pub(super) fn same(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let picker = run.picker.as_ref();
+    if picker.is_some_and(|picker| picker.may_stay(cx.clock.mono_ms)) {
+        let http = Rc::clone(&x.route.http);
+        let conf = run.conf(x, &http);
+        return begin(run, x, cx, conf);
+    }
+    run.finish_attempt(x, cx, Outcome::Next, Action::Connecting);
+    Flow::Next(Step::Choose)
 }
 
 /// Asks the server that was chosen last once more, over a new connection.
@@ -204,6 +227,10 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         // The bytes that come with the head are limited to a buffer too.
         attempt.set_window(conf.buffering.head_bytes.unwrap_or(HEAD_WINDOW_BYTES));
     }
+    run.attempt_until_ms = match conf.retry.attempt_ms {
+        0 => u64::MAX,
+        attempt_ms => cx.clock.mono_ms.saturating_add(attempt_ms),
+    };
     begin_attempt(run, x, cx, name, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use engines::http::FieldId;
 use server_base::files::TempDir;
+use server_upstream::retry_budget::RetryBudget;
 use server_upstream::route::{SocketOptions, Timeouts};
 
 use crate::value::{SizeValue, Value};
@@ -85,6 +86,14 @@ pub struct Retry {
     pub tries: u32,
     /// `*_next_upstream_timeout`, milliseconds; 0: no limit.
     pub timeout_ms: u64,
+    /// `*_next_upstream_delay`: time before another attempt, milliseconds.
+    pub delay_ms: u64,
+    /// `*_next_upstream_same`: attempts with a server after its first one.
+    pub same: u32,
+    /// `*_next_upstream_attempt_timeout`: longest time until the head of a response, milliseconds; 0: no limit.
+    pub attempt_ms: u64,
+    /// `*_retry_budget`.
+    pub budget: Option<RetryBudget>,
     /// `*_request_dynamic`.
     pub request: Computed,
     /// `*_allow_upstream`: all values must hold; empty: no condition.

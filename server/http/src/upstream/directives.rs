@@ -68,6 +68,10 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "read_timeout" timeouts.read_timeout = "60s", "Longest time between two reads from a server."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_tries" retry.next_upstream_tries = "0", "Maximum number of servers tried for a request; 0 is all."),
             $crate::upstream_row!(assign $prefix $conf, "next_upstream_timeout" retry.next_upstream_timeout = "0", "Limit of time to try other servers; 0 is no limit."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_delay" retry.next_upstream_delay = "0", "Time between a failed attempt and the next one."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_same" retry.next_upstream_same = "0", "Further attempts with a server that fails, before the next server is tried."),
+            $crate::upstream_row!(assign $prefix $conf, "next_upstream_attempt_timeout" retry.next_upstream_attempt_timeout = "0", "Longest time of an attempt until the head of its response is complete; 0 is no limit."),
+            $crate::upstream_row!(assign $prefix $conf, "retry_budget" retry.retry_budget = "off", "Largest share of the requests in progress to a group that may be retries, and the number of retries that are always allowed."),
             $crate::upstream_row!(assign_size $prefix $conf, "buffer_size" buffering.buffer_size = "64k", "Maximum size of the head of a response."),
             $crate::upstream_row!(assign $prefix $conf, "socket_keepalive" socket.socket_keepalive = "off", "Whether the system probes connections to servers (SO_KEEPALIVE)."),
         ]

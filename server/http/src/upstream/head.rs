@@ -14,7 +14,7 @@ use super::body::Body;
 use super::conf::NextUpstream;
 use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
-use super::next::{next, rules};
+use super::next::{next, pass_by, rules};
 use super::run::{Flow, Run, Step, record};
 use super::sticky;
 use super::tries::{Failed, reason_of};
@@ -60,8 +60,28 @@ pub(super) fn step(
         record(x).close(cx.clock.mono_ms);
         return Flow::Done(Content::Status(status));
     }
-    x.progress.state = State::Waiting(Wait::woken());
+    if run.attempt_until_ms <= cx.clock.mono_ms {
+        return time_out(run, x, cx, attempt);
+    }
+    x.progress.state = State::Waiting(Wait::woken_or_until(run.attempt_until_ms));
     Flow::Wait(Step::Head(attempt))
+}
+
+/// The attempt has taken longer than `*_next_upstream_attempt_timeout`.
+fn time_out(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, attempt: UpstreamRequest) -> Flow {
+    let action = action(&attempt);
+    // The request of a stream may be in the output queue of its connection, which is written in any case.
+    let sent = attempt.facts().sent_bytes > 0 || run.gateway.protocol().streams;
+    run.request = attempt.take_head();
+    drop(attempt);
+    log_failure(x, &Failure::TimedOut, action);
+    let failed = Failed {
+        reason: NextUpstream::TIMEOUT,
+        sent,
+        reused: false,
+        untouched: !sent,
+    };
+    next(run, x, cx, failed, action)
 }
 
 /// Passes early hints on.
@@ -132,7 +152,7 @@ fn receive(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
-    attempt: UpstreamRequest,
+    mut attempt: UpstreamRequest,
     mut head: Box<ResponseHead>,
 ) -> Flow {
     let http = Rc::clone(&x.route.http);
@@ -157,9 +177,10 @@ fn receive(
         if let (Some(failed), Some(tries)) = (failed, run.tries)
             && tries.passes_by(failed, rules)
         {
-            run.request = attempt.take_head();
-            drop(attempt);
-            return next(run, x, cx, failed, Action::ReadingHead);
+            match pass_by(run, x, cx, failed, attempt) {
+                Ok(flow) => return flow,
+                Err(kept) => attempt = kept,
+            }
         }
         if let Some(status) = replaced {
             drop(attempt);

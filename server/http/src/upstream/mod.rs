@@ -8,7 +8,7 @@
 //! ```text
 //! body      the request body is collected, or left to be passed on while it is received
 //! choose    a server is chosen, the request is made, an attempt begins
-//! head      its response head comes; a failure leads to the next server (tries, next)
+//! head      its response head comes; a failure leads to the next server (tries, next), perhaps after a delay
 //! examine   a health check reads the body and decides (health)
 //! answer    redirects (accel), error pages, or fields and body of the response (fields)
 //! arrival   while the response is pulled: events of the server (response_buffer), pieces of the request body
@@ -31,6 +31,7 @@ pub mod health;
 mod next;
 mod ntlm;
 mod response_buffer;
+pub mod retry_directives;
 mod run;
 pub mod settings;
 pub mod sticky;
@@ -109,6 +110,8 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Step::Body => body::step(&mut run, x, cx),
             Step::Choose => choose::step(&mut run, x, cx),
             Step::Again => choose::again(&mut run, x, cx),
+            Step::Same => choose::same(&mut run, x, cx),
+            Step::Delay(until_ms, then) => next::wait(x, cx, until_ms, then),
             Step::Head(attempt) => head::step(&mut run, x, cx, attempt),
             Step::Examine(attempt) => probe::step(&mut run, x, cx, attempt),
             Step::Answered => return Content::Status(500),

@@ -7,6 +7,7 @@ use server_upstream::group::{GroupId, Target};
 use server_upstream::peer::SelectedPeer;
 use server_upstream::picker::{Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
+use server_upstream::retry_budget::CountedRequest;
 use server_upstream::route::SocketOptions;
 
 use super::body::Body;
@@ -33,6 +34,10 @@ pub(super) struct Run {
     pub(super) values_of: Option<GroupId>,
     /// Known once the first server is.
     pub(super) tries: Option<Tries>,
+    /// Its place among the requests in progress, with a budget of retries.
+    pub(super) counted: Option<CountedRequest>,
+    /// When the attempt fails if it has brought no head, monotonic milliseconds.
+    pub(super) attempt_until_ms: u64,
     /// The request body and how it is sent.
     pub(super) body: Body,
     /// The request, while no attempt has it.
@@ -63,12 +68,34 @@ pub(super) enum Step {
     Choose,
     /// The server that was chosen last, over a new connection.
     Again,
+    /// The server that was chosen last, for a retry.
+    Same,
+    /// A retry after this time, monotonic milliseconds.
+    Delay(u64, Retried),
     /// The head of its response.
     Head(UpstreamRequest),
     /// Its body, which a health check reads.
     Examine(UpstreamRequest),
     /// Its body, which is pulled.
     Answered,
+}
+
+/// The server of a retry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Retried {
+    /// The one that was chosen last.
+    Same,
+    /// Another one.
+    Other,
+}
+
+impl From<Retried> for Step {
+    fn from(retried: Retried) -> Self {
+        match retried {
+            Retried::Same => Self::Same,
+            Retried::Other => Self::Choose,
+        }
+    }
 }
 
 /// The result of a step.
@@ -113,6 +140,8 @@ impl Run {
             picker: None,
             values_of: None,
             tries: None,
+            counted: None,
+            attempt_until_ms: u64::MAX,
             body: Body::None,
             request: None,
             options: None,
@@ -192,6 +221,8 @@ impl Run {
         self.picker = None;
         self.values_of = None;
         self.tries = None;
+        self.counted = None;
+        self.attempt_until_ms = u64::MAX;
         self.body = Body::None;
         self.request = None;
         self.options = None;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use conf::{ConfError, Directive, Setting};
 use server_base::config::ConfigContext;
 use server_base::files::TempDir;
-use server_base::from_args::{Access, FromArgs, Millis, Number, Size};
+use server_base::from_args::{Access, Between, FromArgs, Millis, Number, Size};
 use server_upstream::route::{SocketOptions, Timeouts};
 
 use super::conf::{
@@ -25,6 +25,7 @@ use super::directives::{
     Bind, CacheConditions, Conditions, FieldNames, NoCache, ResponseBuffers, SendLowat,
     SocketBuffer, Stored,
 };
+use super::retry_directives::{Budget, SameTimes};
 use crate::assemble::ConfigBuilder;
 use crate::settings_set::Conf;
 use crate::value::SizeValue;
@@ -249,6 +250,10 @@ directives! {
         next_upstream: NextUpstream = NextUpstream(NextUpstream::ERROR | NextUpstream::TIMEOUT);
         next_upstream_tries: Number = Number(0);
         next_upstream_timeout: Millis = Millis(0);
+        next_upstream_delay: Millis = Millis(0);
+        next_upstream_same: SameTimes = Between(0);
+        next_upstream_attempt_timeout: Millis = Millis(0);
+        retry_budget: Budget = Budget(None);
         request_dynamic: bool = false;
         allow_upstream: Conditions = Conditions::default();
     }
@@ -328,6 +333,10 @@ impl RetryDirectives {
             },
             tries: u32::try_from(self.next_upstream_tries.0).unwrap_or(u32::MAX),
             timeout_ms: self.next_upstream_timeout.0,
+            delay_ms: self.next_upstream_delay.0,
+            same: u32::try_from(self.next_upstream_same.0).unwrap_or(u32::MAX),
+            attempt_ms: self.next_upstream_attempt_timeout.0,
+            budget: self.retry_budget.0,
             request: (*self.request_dynamic).into(),
             allow_upstream: self.allow_upstream.0.clone(),
         }

@@ -5,6 +5,7 @@ mod bodies;
 mod buffering;
 mod choosing;
 mod failures;
+mod retries;
 mod storing;
 
 use crate::exchange::{Exchange, State};

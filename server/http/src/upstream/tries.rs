@@ -4,12 +4,15 @@
 //! certainly processed nothing, the request is sent again over a new connection, with any method (RFC 9110, section
 //! 9.2.2).
 //!
+//! Directives that nginx does not have add attempts with the same server, a delay before them, and a budget of retries
+//! (`server_upstream::retry_budget`).
+//!
 //! Source: nginx documentation, `proxy_next_upstream`, `proxy_next_upstream_tries`, `proxy_next_upstream_timeout`.
 
 use engines::http::Method;
 use server_upstream::request::{Failure, UpstreamError};
 
-use super::conf::NextUpstream;
+use super::conf::{NextUpstream, Retry};
 
 /// Why an attempt brought no response that is passed on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,9 +96,13 @@ pub(super) fn reason_of(status: u16) -> Option<u32> {
 /// The decision on a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Next {
-    /// Retry on this server, over a new connection.
+    /// Send the request to this server again at once, over a new connection. It costs nothing.
     Again,
-    /// Retry on another server.
+    /// Choose a server again at once: the failure cost no server any work.
+    Anew,
+    /// Retry on this server, within the budget and after the delay.
+    Same,
+    /// Retry on another server, within the budget and after the delay.
     Other,
     /// The failure is the answer.
     GiveUp,
@@ -104,8 +111,14 @@ pub(super) enum Next {
 /// The attempts that are left to a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tries {
-    left: u32,
-    /// Attempts over idle connections so far that cost none of `left`.
+    /// Attempts left, with the current one.
+    attempts: u32,
+    /// Servers left, with the current one.
+    servers: u32,
+    /// Attempts left with the current server, without the current one; and for each server.
+    same: u32,
+    same_each: u32,
+    /// Attempts over idle connections so far that cost none of `attempts`.
     free: u8,
     /// When no further attempt begins any more, monotonic milliseconds.
     until_ms: u64,
@@ -128,22 +141,26 @@ pub(super) struct Rules {
     pub(super) body_is_gone: bool,
     /// Monotonic milliseconds.
     pub(super) now_ms: u64,
+    /// `*_next_upstream_delay`, milliseconds.
+    pub(super) delay_ms: u64,
 }
 
 impl Tries {
-    /// Allows as many attempts as the group has servers, `*_next_upstream_tries` at most (0: no limit), begun within
-    /// `*_next_upstream_timeout` (0: no limit).
-    pub(super) fn new(servers: u32, most: u32, timeout_ms: u64, now_ms: u64) -> Self {
+    /// Allows attempts with as many servers as the group has, `*_next_upstream_same` further ones with each. There are
+    /// `*_next_upstream_tries` attempts at most (0: no limit), begun within `*_next_upstream_timeout` (0: no limit).
+    pub(super) fn new(servers: u32, retry: &Retry, now_ms: u64) -> Self {
         Self {
-            left: if most == 0 {
-                servers
-            } else {
-                servers.min(most)
+            attempts: match retry.tries {
+                0 => u32::MAX,
+                most => most,
             },
+            servers,
+            same: retry.same,
+            same_each: retry.same,
             free: 0,
-            until_ms: match timeout_ms {
+            until_ms: match retry.timeout_ms {
                 0 => u64::MAX,
-                _ => now_ms.saturating_add(timeout_ms),
+                timeout_ms => now_ms.saturating_add(timeout_ms),
             },
         }
     }
@@ -153,9 +170,10 @@ impl Tries {
         self.free < FREE_MAX
     }
 
-    /// Whether a response is left for another server's. Nothing is counted yet.
+    /// Whether a response is left for that of another attempt. Nothing is counted yet.
     pub(super) fn passes_by(self, failed: Failed, rules: Rules) -> bool {
-        self.left > 1 && self.admits(failed, rules)
+        let is_left = self.attempts > 1 && (self.same > 0 || self.servers > 1);
+        is_left && self.admits(failed, rules, rules.delay_ms)
     }
 
     /// Counts a failed attempt, and returns the next step.
@@ -168,18 +186,34 @@ impl Tries {
             self.free += 1;
             return Next::Again;
         }
-        // A dead idle connection is no failure of the server.
-        match is_free && failed.reason == NextUpstream::ERROR {
-            true => self.free += 1,
-            false => self.left = self.left.saturating_sub(1),
+        if is_free && failed.reason == NextUpstream::ERROR {
+            // A dead idle connection is no failure of the server.
+            self.free += 1;
+            return match self.admits(failed, rules, 0) {
+                true => Next::Anew,
+                false => Next::GiveUp,
+            };
         }
-        match self.left > 0 && self.admits(failed, rules) {
-            true => Next::Other,
-            false => Next::GiveUp,
+        self.attempts = self.attempts.saturating_sub(1);
+        let is_denied = failed.reason == NextUpstream::DENIED;
+        let delay_ms = if is_denied { 0 } else { rules.delay_ms };
+        if self.attempts == 0 || !self.admits(failed, rules, delay_ms) {
+            return Next::GiveUp;
+        }
+        if self.same > 0 && !is_denied {
+            self.same -= 1;
+            return Next::Same;
+        }
+        self.servers = self.servers.saturating_sub(1);
+        self.same = self.same_each;
+        match self.servers {
+            0 => Next::GiveUp,
+            _ if is_denied => Next::Anew,
+            _ => Next::Other,
         }
     }
 
-    fn admits(self, failed: Failed, rules: Rules) -> bool {
+    fn admits(self, failed: Failed, rules: Rules, delay_ms: u64) -> bool {
         let idempotent = !matches!(rules.method, Method::Post | Method::Lock | Method::Patch);
         let needed = match failed.sent && !failed.untouched && !idempotent {
             true => failed.reason | NextUpstream::NON_IDEMPOTENT,
@@ -188,7 +222,7 @@ impl Tries {
         rules.on.has_all(needed)
             && !(failed.sent && rules.unbuffered)
             && !rules.body_is_gone
-            && rules.now_ms < self.until_ms
+            && rules.now_ms.saturating_add(delay_ms) < self.until_ms
     }
 }
 
@@ -203,6 +237,7 @@ mod tests {
             unbuffered: false,
             body_is_gone: false,
             now_ms,
+            delay_ms: 0,
         }
     }
 
@@ -217,8 +252,8 @@ mod tests {
 
     #[test]
     fn failures_over_idle_connections_are_free_up_to_their_maximum() {
-        for (untouched, next) in [(true, Next::Again), (false, Next::Other)] {
-            let mut tries = Tries::new(1, 0, 0, 0);
+        for (untouched, next) in [(true, Next::Again), (false, Next::Anew)] {
+            let mut tries = Tries::new(1, &Retry::default(), 0);
             for _ in 0..FREE_MAX {
                 assert!(tries.may_reuse());
                 assert_eq!(tries.after(over_idle(untouched), rules(0)), next);

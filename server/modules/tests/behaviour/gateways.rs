@@ -1,6 +1,7 @@
 //! FastCGI, SCGI and uwsgi: targets of requests, values of variables, and error streams of applications.
 
 use server_upstream::protocol::{FASTCGI, SCGI, UWSGI};
+use server_upstream::request::Failure;
 
 use crate::site::Site;
 
@@ -277,4 +278,53 @@ fn an_application_may_switch_protocols_where_the_client_asks_for_it() {
         asked
     ));
     assert!(!upgrade("fastcgi_pass 127.0.0.1:1;", asked));
+}
+
+#[test]
+fn each_kind_of_server_has_the_directives_about_retries() {
+    let kinds = [
+        ("proxy", "http://127.0.0.1:1"),
+        ("fastcgi", "127.0.0.1:1"),
+        ("scgi", "127.0.0.1:1"),
+        ("uwsgi", "127.0.0.1:1"),
+        ("memcached", "127.0.0.1:1"),
+    ];
+    for (kind, address) in kinds {
+        for (directives, status, attempts) in [
+            ("", 502, 1),
+            ("KIND_next_upstream_same 1;", 502, 2),
+            ("KIND_next_upstream_same 2;", 200, 3),
+            (
+                "KIND_next_upstream_same 2; KIND_retry_budget 100% min=0;",
+                200,
+                3,
+            ),
+            (
+                "KIND_next_upstream_same 2; KIND_retry_budget 0% min=0;",
+                502,
+                1,
+            ),
+            (
+                "KIND_next_upstream_same 2; KIND_next_upstream_tries 2;",
+                502,
+                2,
+            ),
+            (
+                "KIND_next_upstream_same 2; KIND_next_upstream_delay 1s; KIND_next_upstream_timeout 1s;",
+                502,
+                1,
+            ),
+        ] {
+            let mut site = Site::server(&format!(
+                "location / {{ set $memcached_key a; {} {kind}_pass {address}; }}",
+                directives.replace("KIND", kind)
+            ));
+            for _ in 0..2 {
+                let (call, errno) = ("connect()", 111);
+                site.servers.fail(Failure::Socket { call, errno });
+            }
+            assert_eq!(site.send(GET).status, status, "{kind} {directives}");
+            assert_eq!(site.servers.sent().len(), attempts, "{kind} {directives}");
+        }
+    }
 }
