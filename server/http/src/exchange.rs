@@ -9,6 +9,7 @@ mod body;
 mod body_source;
 mod content_type;
 mod context;
+mod continued;
 mod detached;
 mod due;
 mod early_responses;

@@ -44,6 +44,7 @@ mod mp4;
 mod networks;
 mod not_modified;
 mod pass_address;
+mod post_action;
 mod proxy;
 mod random_index;
 mod range;
@@ -141,6 +142,7 @@ pub const MODULES: &[&Module] = &[
     &log::MODULE,
     &first_byte_sampling::MODULE,
     &rtt_map::MODULE,
+    &post_action::MODULE,
 ];
 
 /// Modules that nginx builds only on request and that are built in, as `configure` names them.

@@ -12,6 +12,7 @@ mod faults;
 mod followed_names;
 mod mirrors;
 mod ntlm;
+mod post_action;
 mod proxy_bind;
 mod proxy_pass;
 mod proxy_to_itself;

@@ -224,6 +224,14 @@ impl Upstream {
         }
     }
 
+    /// Ends the pass and the last attempt, if they had not ended. The record of the attempts stays.
+    pub(crate) fn end_pass(&mut self, now_ms: u64) {
+        self.close(now_ms);
+        if let Some(pass) = self.pass.take() {
+            pass.end();
+        }
+    }
+
     pub(crate) fn entries(&self) -> &[Entry] {
         &self.entries
     }

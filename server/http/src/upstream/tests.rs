@@ -4,6 +4,7 @@ mod answers;
 mod bodies;
 mod buffering;
 mod choosing;
+mod continued;
 mod failures;
 mod retries;
 mod storing;
