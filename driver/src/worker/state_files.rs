@@ -19,10 +19,10 @@ use server_upstream::state_file::directive;
 /// # Errors
 /// The I/O error of creating, writing or renaming a file.
 pub(super) fn write(path: &Path, servers: &[Server]) -> io::Result<()> {
-    let text: String = servers
+    let lines = servers
         .iter()
-        .map(|server| directive(server) + "\n")
-        .collect();
+        .map(|server| [&*directive(server), b"\n"].concat());
+    let text = lines.collect::<Vec<_>>().concat();
     let new = beside(path);
     match create(&new) {
         Ok(file) => {
@@ -41,8 +41,8 @@ fn create(path: &Path) -> io::Result<File> {
     options.open(path)
 }
 
-fn fill(mut file: File, text: &str) -> io::Result<()> {
-    file.write_all(text.as_bytes())?;
+fn fill(mut file: File, text: &[u8]) -> io::Result<()> {
+    file.write_all(text)?;
     file.sync_all()
 }
 
