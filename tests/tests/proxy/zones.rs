@@ -67,3 +67,22 @@ fn a_reload_that_fails_leaves_the_servers_in_use() {
     reload(&server, |text| text);
     assert_eq!(failures(&server), if peer::is_firstbyte() { 0 } else { 1 });
 }
+
+#[test]
+fn servers_are_read_from_a_state_file() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let server = Server::http(
+        "upstream app { zone app 64k; state %%DIR%%/servers.conf; }
+         server { listen 127.0.0.1:%%PORT%%; location / { proxy_pass http://app; }
+             location = /generation { return 200 g0; } }
+         server { listen 127.0.0.1:%%PORT2%%; location / { return 200 alive; } }",
+    )
+    .start();
+    assert_eq!(server.get("/").status, 502, "there is no file so far");
+    let line = server.expand("server 127.0.0.1:%%PORT2%% weight=2;\n");
+    server.dir().write("servers.conf", line);
+    reload(&server, |text| text);
+    assert_eq!(server.get("/").text(), "alive");
+}
