@@ -10,18 +10,23 @@ mod error;
 mod general;
 mod json;
 mod path;
+mod server_params;
+mod upstream_servers;
+mod upstreams;
 mod zones;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{ConfError, Contexts, Directive};
-use engines::http::{Method, unescape};
+use engines::http::{BodyLength, Method, unescape};
 use server_http::assemble::ConfigBuilder;
 use server_http::builtin::random_id;
+use server_http::conf_core::InFile;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::location::LocationKind;
 use server_http::module::{Content, Inherit, Module};
+use server_http::request_body::{self, CollectOptions, Collected};
 use server_http::settings_set::{Conf, inherited};
 use server_http::status_zones::StatusZone;
 use server_http::{reply, settings};
@@ -30,6 +35,7 @@ use crate::status_zone::StatusZoneMain;
 use error::ApiError;
 use json::Json;
 use path::{Endpoint, VERSIONS, http_names, root_names};
+use upstreams::{SharedGroup, shared_group, shared_groups};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -98,6 +104,10 @@ enum Answer {
     Json(u16, Json),
     /// A change without a result.
     Done,
+    /// The request body is still coming.
+    Wait,
+    /// The request body cannot be had; the status.
+    Refused(u16),
 }
 
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
@@ -112,6 +122,8 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     match answer {
         Ok(Answer::Json(status, json)) => send(x, cx, status, &json),
         Ok(Answer::Done) => Content::Status(204),
+        Ok(Answer::Wait) => Content::Wait,
+        Ok(Answer::Refused(status)) => Content::Status(status),
         Err(error) => {
             let id = *x.vars.request_id.get_or_insert_with(random_id);
             let id = u128::from_be_bytes(id);
@@ -148,10 +160,75 @@ fn respond(
     if !api.is_writable || !endpoint.may_change(method) {
         return Err(ApiError::method_disabled());
     }
-    if method == Method::Delete {
-        return delete(x, cx, version, endpoint);
+    match endpoint {
+        _ if method == Method::Delete => delete(x, cx, endpoint),
+        Endpoint::Servers(name) | Endpoint::Server(name, _) => {
+            // Before the body, so that a wrong name costs no body.
+            let http = Rc::clone(&x.route.http);
+            let group = shared_group(&http, name)?;
+            match body(x, cx)? {
+                Body::Wait => Ok(Answer::Wait),
+                Body::Refused(status) => Ok(Answer::Refused(status)),
+                Body::Whole(bytes) => write(&group, endpoint, &bytes, version),
+            }
+        }
+        _ => Err(ApiError::method_disabled()),
     }
-    Err(ApiError::path_not_found())
+}
+
+/// Adds or changes a server.
+fn write(
+    group: &SharedGroup<'_>,
+    endpoint: Endpoint<'_>,
+    body: &[u8],
+    version: u64,
+) -> Result<Answer, ApiError> {
+    match endpoint {
+        Endpoint::Server(_, id) => {
+            let changed = upstream_servers::change(group, id, body, version)?;
+            Ok(Answer::Json(200, changed))
+        }
+        _ => Ok(Answer::Json(
+            201,
+            upstream_servers::add(group, body, version)?,
+        )),
+    }
+}
+
+/// The progress of a request body.
+enum Body {
+    /// It is still coming.
+    Wait,
+    /// It cannot be had; the status.
+    Refused(u16),
+    /// All of it.
+    Whole(Vec<u8>),
+}
+
+/// Collects the body, which must fit into `client_body_buffer_size`.
+fn body(x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Body, ApiError> {
+    let most = x.route.core_loc().bodies.client_body_buffer_size.0;
+    if matches!(x.head.body, BodyLength::Length(bytes) if bytes > most) {
+        return Ok(Body::Refused(413));
+    }
+    let options = CollectOptions {
+        in_file: InFile::Off,
+        mode: 0o600,
+        log: None,
+        most: Some(most),
+    };
+    match request_body::collect(x, cx, &options) {
+        Collected::Wait => return Ok(Body::Wait),
+        Collected::Status(status) => return Ok(Body::Refused(status)),
+        Collected::Done => {}
+    }
+    let unread = || ApiError::new(400, "BodyReadError", "reading request body failed");
+    let is_empty = x.body_size().is_none_or(|size| size == 0);
+    match x.body_bytes() {
+        Some(bytes) => Ok(Body::Whole(bytes.to_vec())),
+        None if is_empty => Ok(Body::Whole(Vec::new())),
+        None => Err(unread()),
+    }
 }
 
 /// Limits an object to the members in `fields`. For a collection they are members of its objects.
@@ -201,20 +278,19 @@ fn get(
         Endpoint::LocationZones(Some(name)) => {
             zones::location_zone(location_zone(zones, name)?, version)
         }
-        Endpoint::Upstreams
-        | Endpoint::Upstream(_)
-        | Endpoint::Servers(_)
-        | Endpoint::Server(..) => return Err(ApiError::path_not_found()),
+        Endpoint::Upstreams => {
+            let groups = shared_groups(&http);
+            let members = groups.map(|group| (group.name(), group.object(cx.clock, version)));
+            Json::Object(members.collect())
+        }
+        Endpoint::Upstream(name) => shared_group(&http, name)?.object(cx.clock, version),
+        Endpoint::Servers(name) => upstream_servers::list(&shared_group(&http, name)?),
+        Endpoint::Server(name, id) => upstream_servers::one(&shared_group(&http, name)?, id)?,
     })
 }
 
 /// Resets the counters of an endpoint, or removes a server.
-fn delete(
-    x: &mut Exchange,
-    _: &mut Ctx<'_>,
-    _: u64,
-    endpoint: Endpoint<'_>,
-) -> Result<Answer, ApiError> {
+fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, endpoint: Endpoint<'_>) -> Result<Answer, ApiError> {
     let http = Rc::clone(&x.route.http);
     let zones: &StatusZoneMain = http.main();
     match endpoint {
@@ -228,6 +304,14 @@ fn delete(
         }
         Endpoint::ServerZones(Some(name)) => server_zone(zones, name)?.reset(),
         Endpoint::LocationZones(Some(name)) => location_zone(zones, name)?.reset(),
+        Endpoint::Upstream(name) => {
+            let group = shared_group(&http, name)?;
+            group.peers.reset_stats(cx.clock.mono_ms);
+        }
+        Endpoint::Server(name, id) => {
+            let left = upstream_servers::remove(&shared_group(&http, name)?, id)?;
+            return Ok(Answer::Json(200, left));
+        }
         _ => return Err(ApiError::method_disabled()),
     }
     Ok(Answer::Done)

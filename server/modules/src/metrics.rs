@@ -2,8 +2,8 @@
 //!
 //! One page in two formats, by `Accept`: Prometheus text format 0.0.4 and OpenMetrics 1.0. Requests and times are
 //! counted once a location of the configuration has `metrics`; docs/metrics.md defines them. Absent: pushing, protocol
-//! buffers, and labels for servers or locations, since their number is unbounded. Arms of experiments, 1,000 at most,
-//! have labels.
+//! buffers, and labels for `server` blocks or locations, since their number is unbounded. Arms of experiments and upstream
+//! servers of groups with a zone, 1,000 of each at most, have labels.
 //!
 //! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0.
 
@@ -11,6 +11,7 @@ mod experiments;
 mod format;
 mod page;
 mod process;
+mod upstreams;
 
 use conf::Contexts;
 use engines::http::probe::{Point, ProbeEvent};
@@ -51,7 +52,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
     }
     let accepted: Vec<&[u8]> = x.head.fields_by_id(FieldId::Accept).collect();
     let format = Format::chosen(&accepted.join(&b", "[..]));
-    let body = page::render(format, &page::Facts::now());
+    let body = page::render(format, &page::Facts::now(&x.route.http, cx.clock.mono_ms));
     reply::text(x, cx, 200, body.into_bytes(), Some(format.media_type()));
     Content::Sent
 }

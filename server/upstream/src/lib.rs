@@ -11,6 +11,7 @@
 pub mod balance;
 pub mod binding;
 pub mod connector;
+pub mod control;
 pub mod error;
 mod first_lookups;
 pub mod found;
@@ -19,6 +20,7 @@ pub mod health;
 pub mod local;
 mod members;
 pub mod peer;
+pub mod peer_stats;
 pub mod peers;
 pub mod picker;
 pub mod pool;

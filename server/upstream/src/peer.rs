@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::health::active::Checks;
 use crate::health::passive::Failures;
+use crate::peer_stats::PeerStats;
 use crate::route::UpstreamAddr;
 use crate::server::Server;
 use crate::server_id;
@@ -32,6 +33,8 @@ pub struct Peer {
     pub(crate) weights: Weights,
     pub(crate) slow_start: SlowStart,
     pub(crate) times: ResponseTimes,
+    /// Counters, if the group shows them.
+    pub(crate) stats: Option<Box<PeerStats>>,
     /// Its number in its list (primary or backup).
     pub(crate) number: u32,
     /// Number of earlier peers at its index.
@@ -67,6 +70,7 @@ impl Peer {
             weights: Weights::new(server.weight),
             slow_start: SlowStart::new(server.slow_start_ms),
             times: ResponseTimes::default(),
+            stats: None,
             number: 0,
             life,
         }

@@ -8,6 +8,7 @@
 
 mod recovery;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use server_base::waker::RemoteWaker;
@@ -17,6 +18,7 @@ use crate::balance::{List, Measures, Method, PickKey, Progress};
 use crate::health::active::{CheckSpec, Health};
 use crate::health::passive::Failures;
 use crate::peer::Peer;
+use crate::peer_stats::{AttemptFigures, PeerStats};
 use crate::route::UpstreamAddr;
 use crate::server::Server;
 
@@ -55,6 +57,10 @@ pub struct PeerList {
     measures: Measures,
     /// Health checks of the group.
     checks: Arc<[CheckSpec]>,
+    /// Peers have counters.
+    has_stats: bool,
+    /// Attempts in progress of removed peers.
+    removed: HashMap<PeerId, u64>,
 }
 
 /// The peers that one request has tried.
@@ -107,6 +113,7 @@ impl PeerList {
         self.close();
         let mut peer = Peer::new(server, addr, 0);
         peer.checks.set(&self.checks);
+        peer.stats = self.has_stats.then(Box::default);
         let Some(index) = self.free.pop() else {
             let index = self.peers.len() as u32;
             self.peers.push(peer);
@@ -124,8 +131,12 @@ impl PeerList {
         self.close();
         if let Some(peer) = self.get_mut(id) {
             peer.life = peer.life.wrapping_add(1);
+            let conns = peer.conns;
             self.free.push(id.index);
             self.starting.retain(|index| *index != id.index);
+            if conns > 0 {
+                self.removed.insert(id, conns);
+            }
         }
     }
 
@@ -314,7 +325,7 @@ impl PeerList {
     #[inline]
     pub fn release(&mut self, id: PeerId) {
         let Some(peer) = self.get_mut(id) else {
-            return;
+            return self.release_removed(id);
         };
         let was_full = peer.is_full();
         peer.conns -= 1;
@@ -322,6 +333,61 @@ impl PeerList {
             self.mark_changed(id.index);
             self.wake_waiting();
         }
+    }
+
+    #[cold]
+    fn release_removed(&mut self, id: PeerId) {
+        if let Some(conns) = self.removed.get_mut(&id) {
+            *conns -= 1;
+            if *conns == 0 {
+                self.removed.remove(&id);
+            }
+        }
+    }
+
+    /// Returns the number of removed peers with attempts in progress.
+    pub fn zombies(&self) -> usize {
+        self.removed.len()
+    }
+
+    /// Gives counters to peers that are added from now on.
+    pub(crate) fn keep_stats(&mut self) {
+        self.has_stats = true;
+    }
+
+    /// Sets the counters of all peers to 0. `now_ms` is monotonic.
+    pub(crate) fn reset_stats(&mut self, now_ms: u64) {
+        let all = self.peers.iter_mut();
+        for stats in all.filter_map(|peer| peer.stats.as_deref_mut()) {
+            stats.reset(now_ms);
+        }
+    }
+
+    /// Counts a choice in the counters of a peer. `now_ms` is monotonic.
+    #[inline]
+    pub(crate) fn count_chosen(&mut self, id: PeerId, now_ms: u64) {
+        if let Some(stats) = self.stats(id) {
+            stats.chosen(now_ms);
+        }
+    }
+
+    /// Counts an ended attempt in the counters of a peer.
+    pub(crate) fn count_ended(&mut self, id: PeerId, attempt: &AttemptFigures) {
+        if let Some(stats) = self.stats(id) {
+            stats.ended(attempt);
+        }
+    }
+
+    /// Counts a failed attempt in the counters of a peer. `is_out`: it is excluded from now on; `now_ms` is monotonic.
+    pub(crate) fn count_failed(&mut self, id: PeerId, is_out: bool, now_ms: u64) {
+        if let Some(stats) = self.stats(id) {
+            stats.failed(is_out, now_ms);
+        }
+    }
+
+    #[inline]
+    fn stats(&mut self, id: PeerId) -> Option<&mut PeerStats> {
+        self.get_mut(id)?.stats.as_deref_mut()
     }
 
     /// Returns the response times that the method reads.

@@ -15,6 +15,7 @@ use crate::connector::{BoundClient, Resolve};
 use crate::group::Keepalive;
 use crate::local::LocalGroup;
 use crate::peer::SelectedPeer;
+use crate::peer_stats::AttemptFigures;
 use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
 use crate::queue::{Place, Queued};
@@ -57,6 +58,8 @@ pub struct Picker {
     /// The group had only one peer when `current` was chosen.
     is_single: bool,
     measured: Measured,
+    /// Figures of the current attempt, if counters want them.
+    figures: Option<AttemptFigures>,
     /// See [`Picker::tries`].
     tries: u32,
     tried: TriedPeers,
@@ -82,6 +85,7 @@ impl Picker {
             current: None,
             is_single: false,
             measured: Measured::default(),
+            figures: None,
             tries: 0,
             tried: TriedPeers::default(),
             key: PickKey::default(),
@@ -190,6 +194,17 @@ impl Picker {
         Some(now_ms.saturating_sub(place.since_ms))
     }
 
+    /// Whether the counters of servers want figures of attempts.
+    #[inline]
+    pub fn wants_figures(&self) -> bool {
+        matches!(self.group.peers, Peers::Shared(_))
+    }
+
+    /// Sets the figures of the current attempt, which [`Picker::finish`] counts.
+    pub fn set_figures(&mut self, figures: AttemptFigures) {
+        self.figures = Some(figures);
+    }
+
     /// Records that the chosen server has sent a response head that is passed on, this many milliseconds after the start.
     #[inline]
     pub fn answered(&mut self, header_ms: u64) {
@@ -213,17 +228,26 @@ impl Picker {
             return false;
         };
         let measured = std::mem::take(&mut self.measured);
+        let figures = self.figures.take();
         self.group.peers.with(|peers| {
             peers.release(peer);
             if measured.what != Measures::Nothing {
                 measured.finish(peers, peer, times.filter(|_| outcome == Outcome::Alive));
             }
+            if let Some(figures) = figures {
+                peers.count_ended(peer, &figures);
+            }
             if self.is_single {
+                if outcome == Outcome::Failed {
+                    peers.count_failed(peer, false, now_ms);
+                }
                 peers.reset_failures(peer);
                 return false;
             }
             if outcome == Outcome::Failed {
-                return peers.fail(peer, seconds(now_ms));
+                let is_out = peers.fail(peer, seconds(now_ms));
+                peers.count_failed(peer, is_out, now_ms);
+                return is_out;
             }
             peers.succeed_at(peer, now_ms);
             false
@@ -284,6 +308,7 @@ impl Picker {
         // All under one lock: another thread may remove the peer of a shared list.
         self.group.peers.with(|peers| {
             let id = peers.pick(&mut self.tried, &self.key, now_ms)?;
+            peers.count_chosen(id, now_ms);
             self.measured = Measured::begin(peers, id, now_ms);
             self.current = Some(id);
             self.is_single = peers.is_single();

@@ -113,6 +113,7 @@ impl SharedPeers {
             is_changed: AtomicBool::new(false),
             notify: OnceLock::new(),
         };
+        made.lock().keep_stats();
         made.commit(settings);
         made.lock().set_checks(&settings.checks);
         made
@@ -136,7 +137,7 @@ impl SharedPeers {
     }
 
     /// Records a change at run time, and wakes the main thread.
-    fn changed(&self) {
+    pub(crate) fn changed(&self) {
         self.is_changed.store(true, Ordering::Release);
         if let Some(notify) = self.notify.get() {
             notify();
@@ -206,7 +207,7 @@ impl SharedPeers {
         self.note_unanswered(&members);
     }
 
-    fn note_unanswered(&self, members: &Members) {
+    pub(crate) fn note_unanswered(&self, members: &Members) {
         let has_unanswered = members.list().iter().any(Member::is_unanswered);
         self.has_unanswered.store(has_unanswered, Ordering::Release);
     }

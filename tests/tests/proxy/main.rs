@@ -3,6 +3,7 @@
 #[path = "../common/tls_client.rs"]
 mod tls_client;
 
+mod api;
 mod applications;
 mod balancing;
 mod client_abort;

@@ -8,6 +8,7 @@ use std::rc::Rc;
 
 use engines::http::{Fields, ResponseHead};
 use server_upstream::connector::Connector;
+use server_upstream::peer_stats::AttemptFigures;
 use server_upstream::request::{AttemptFacts, AttemptWatch};
 use server_upstream::times::AttemptTimes;
 
@@ -111,6 +112,19 @@ impl Attempt {
     /// Returns the time from the start to the response head, milliseconds, if there was one.
     pub(crate) fn header_ms(&self) -> Option<u64> {
         Some(self.head_ms?.saturating_sub(self.started_ms))
+    }
+
+    /// Returns the figures of an attempt that has ended, for counters of its server.
+    pub(crate) fn figures(&self) -> AttemptFigures {
+        let facts = self.facts();
+        let ended_ms = self.ended_ms.unwrap_or(self.started_ms);
+        AttemptFigures {
+            status: self.status,
+            head_ms: self.header_ms(),
+            response_ms: ended_ms.saturating_sub(self.started_ms),
+            sent_bytes: facts.sent_bytes,
+            received_bytes: facts.received_bytes,
+        }
     }
 
     /// Returns the times of an attempt that has ended, if it brought a response head.

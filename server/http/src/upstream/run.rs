@@ -196,6 +196,12 @@ impl Run {
         let upstream = record(x);
         upstream.close(now_ms);
         let times = upstream.last().and_then(|attempt| attempt.times());
+        if let Some(picker) = &mut self.picker
+            && picker.wants_figures()
+            && let Some(attempt) = upstream.last()
+        {
+            picker.set_figures(attempt.figures());
+        }
         if outcome == Outcome::Alive && self.peer.is_some() {
             sticky::answered(self, x, cx);
         }

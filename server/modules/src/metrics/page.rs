@@ -7,12 +7,14 @@ use engines::http::{Protocol, Version};
 use server_base::samples::StoreFigures;
 use server_http::arm_meters::{self, ArmFigures};
 use server_http::builtin::NGINX_VERSION;
+use server_http::http::Http;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Totals};
 
 use super::experiments;
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
+use super::upstreams::{self, UpstreamFacts};
 
 /// The values of a page.
 pub(super) struct Facts {
@@ -21,18 +23,22 @@ pub(super) struct Facts {
     sums: Sums,
     store: Option<StoreFigures>,
     arms: Vec<ArmFigures>,
+    upstreams: UpstreamFacts,
     process: Option<Process>,
 }
 
 impl Facts {
     /// Reads the present values.
-    pub(super) fn now() -> Self {
+    ///
+    /// `now_ms` is monotonic.
+    pub(super) fn now(http: &Http, now_ms: u64) -> Self {
         Self {
             totals: stats::totals(),
             open: stats::open(),
             sums: meters::sums(),
             store: StoreFigures::published(),
             arms: arm_meters::figures(),
+            upstreams: UpstreamFacts::now(http, now_ms),
             process: Process::now(),
         }
     }
@@ -50,6 +56,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
         store(&mut page, figures);
     }
     experiments::write(&mut page, &facts.arms);
+    upstreams::write(&mut page, &facts.upstreams);
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
         self::process(&mut page, process);

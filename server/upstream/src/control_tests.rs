@@ -1,0 +1,166 @@
+//! Servers of a shared group under control: views, counters, removed servers with requests, addresses of hosts.
+
+use std::rc::Rc;
+
+use super::*;
+use crate::found::FoundAddress;
+use crate::local::LocalGroup;
+use crate::peer_stats::AttemptFigures;
+use crate::picker::{Outcome, Pick, Picker};
+use crate::server::UnresolvedHost;
+use crate::shared::PeerSettings;
+
+fn server(addr: &str) -> Server {
+    Server {
+        name: Arc::from(addr.as_bytes()),
+        addresses: vec![UpstreamAddr::Inet(addr.parse().expect("an address"))],
+        ..Server::new()
+    }
+}
+
+fn shared(addrs: &[&str]) -> Arc<SharedPeers> {
+    let servers: Vec<Server> = addrs.iter().map(|addr| server(addr)).collect();
+    Arc::new(SharedPeers::new(&PeerSettings {
+        servers: &servers,
+        method: None,
+        checks: None,
+    }))
+}
+
+/// Chooses a server of the group; returns its address.
+fn pick(peers: &Arc<SharedPeers>, now_ms: u64) -> (Picker, String) {
+    let group = LocalGroup::of_shared(b"g", Arc::clone(peers), (None, 0));
+    let mut picker = Picker::new(Rc::new(group));
+    let picked = picker.pick(now_ms, &mut |_, _, _| panic!("no name"));
+    match picked {
+        Pick::Selected(peer) => (picker, peer.addr.to_string()),
+        other => panic!("{other:?}"),
+    }
+}
+
+fn states(peers: &SharedPeers, now_ms: u64) -> Vec<PeerState> {
+    let view = peers.group_view(now_ms);
+    view.peers.iter().map(|peer| peer.state).collect()
+}
+
+#[test]
+fn attempts_are_counted_with_their_server() {
+    let peers = shared(&["127.0.0.1:1", "127.0.0.1:2"]);
+    let (mut picker, first) = pick(&peers, 5000);
+    assert_eq!(first, "127.0.0.1:1");
+    let active = &peers.group_view(5000).peers[0];
+    assert_eq!((active.active, active.stats.requests), (1, 1));
+    assert!(picker.wants_figures());
+    picker.set_figures(AttemptFigures {
+        status: 404,
+        head_ms: Some(3),
+        response_ms: 9,
+        sent_bytes: 10,
+        received_bytes: 20,
+    });
+    picker.finish(5009, Outcome::Alive, None);
+    let view = peers.group_view(5010);
+    let (first, second) = (&view.peers[0], &view.peers[1]);
+    assert_eq!((first.active, first.stats.codes.total()), (0, 1));
+    assert_eq!(
+        (first.stats.sent_bytes, first.stats.received_bytes),
+        (10, 20)
+    );
+    assert_eq!(
+        (first.stats.selected_ms, first.stats.response_ms()),
+        (Some(5000), Some(9))
+    );
+    assert_eq!(second.stats, PeerStats::default());
+    peers.reset_stats(6000);
+    assert_eq!(peers.group_view(6000).peers[0].stats.requests, 0);
+}
+
+#[test]
+fn failed_servers_are_unavailable_until_they_are_tried_again() {
+    let peers = shared(&["127.0.0.1:1", "127.0.0.1:2"]);
+    let (mut picker, _) = pick(&peers, 1_000_000);
+    assert!(picker.finish(1_000_000, Outcome::Failed, None));
+    let (up, out) = (PeerState::Up, PeerState::Unavailable);
+    assert_eq!(states(&peers, 1_005_000), [out, up]);
+    let stats = &peers.group_view(1_005_000).peers[0].stats;
+    assert_eq!((stats.fails, stats.unavailable), (1, 1));
+    assert_eq!(stats.downtime_ms(1_005_000), 5000);
+    // fail_timeout is 10 s.
+    assert_eq!(states(&peers, 1_011_000), [up, up]);
+    // The failure has lowered its weight, so it is not the next one.
+    let mut picked = (0..4).map(|_| pick(&peers, 1_011_000));
+    let (picker, _) = picked
+        .find(|(_, addr)| addr == "127.0.0.1:1")
+        .expect("its turn");
+    let stats = &peers.group_view(1_020_000).peers[0].stats;
+    assert_eq!((stats.requests, stats.downtime_ms(1_020_000)), (2, 11_000));
+    drop(picker);
+}
+
+#[test]
+fn removed_servers_finish_their_requests() {
+    let peers = shared(&["127.0.0.1:1", "127.0.0.1:2"]);
+    let (picker, _) = pick(&peers, 1000);
+    let id = peers.server_views()[0].id;
+    assert_eq!(peers.remove_server(id), Ok(()));
+    assert_eq!(peers.remove_server(id), Err(ChangeError::NotFound));
+    let view = peers.group_view(1000);
+    assert_eq!((view.peers.len(), view.zombies), (1, 1));
+    // Another server gets the place of the removed one.
+    assert!(peers.add_unique(server("127.0.0.1:3")).is_ok());
+    drop(picker);
+    let view = peers.group_view(1000);
+    assert_eq!((view.peers[1].active, view.zombies), (0, 0));
+}
+
+#[test]
+fn servers_are_unique_by_address() {
+    let peers = shared(&["127.0.0.1:1"]);
+    let again = peers.add_unique(server("127.0.0.1:1"));
+    assert_eq!(again, Err(AddError::Exists));
+    let other = peers.add_unique(server("127.0.0.1:2"));
+    assert!(other.is_ok_and(|id| peers.server_views()[1].id == id));
+    let host = |port| Server {
+        name: Arc::from(&b"a"[..]),
+        unresolved: Some(UnresolvedHost::followed("a", port, None)),
+        ..Server::new()
+    };
+    assert!(peers.add_unique(host(1)).is_ok());
+    assert_eq!(peers.add_unique(host(1)), Err(AddError::Exists));
+    assert!(peers.add_unique(host(2)).is_ok());
+}
+
+#[test]
+fn addresses_of_a_host_cannot_be_changed() {
+    let peers = shared(&["127.0.0.1:1"]);
+    let host = Server {
+        name: Arc::from(&b"a:80"[..]),
+        unresolved: Some(UnresolvedHost::followed("a", 80, None)),
+        weight: 3,
+        ..Server::new()
+    };
+    let host = peers.add_unique(host).expect("the group has room");
+    let found = ["127.0.0.2", "127.0.0.3"].map(|ip| FoundAddress {
+        ip: ip.parse().expect("an address"),
+        record: None,
+    });
+    assert_eq!(peers.set_found(host, found.to_vec()), Some(0));
+    let views = peers.server_views();
+    let children: Vec<&ServerView> = views
+        .iter()
+        .filter(|view| view.parent == Some(host))
+        .collect();
+    assert_eq!(children.len(), 2);
+    assert_eq!(children[0].server.addresses[0].to_string(), "127.0.0.2:80");
+    assert_eq!(children[0].server.weight, 3);
+    let id = children[0].id;
+    let down = |server: &mut Server| server.is_down = true;
+    assert_eq!(peers.change(id, down), Err(ChangeError::Resolved));
+    assert_eq!(peers.remove_server(id), Err(ChangeError::Resolved));
+    assert_eq!(peers.server_views(), views, "nothing was changed");
+    assert_eq!(peers.change(host, down), Ok(()));
+    let (up, down) = (PeerState::Up, PeerState::Down);
+    assert_eq!(states(&peers, 1000), [up, down, down]);
+    assert_eq!(peers.remove_server(host), Ok(()));
+    assert_eq!(peers.group_view(1000).peers.len(), 1);
+}
