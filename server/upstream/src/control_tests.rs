@@ -23,7 +23,7 @@ fn shared(addrs: &[&str]) -> Arc<SharedPeers> {
     Arc::new(SharedPeers::new(&PeerSettings {
         servers: &servers,
         method: None,
-        checks: None,
+        checks: Arc::default(),
     }))
 }
 

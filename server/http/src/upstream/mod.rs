@@ -45,7 +45,7 @@ use crate::exchange::upstream::Pass;
 use crate::exchange::{Action, Ctx, Exchange};
 pub use conf::UpstreamConf;
 pub use gateway::{Gateway, Note, Outgoing, Verdict};
-use health::probe;
+use health::{examine, probe};
 use run::{Flow, Run, Step, record};
 pub use server_upstream::group::Target;
 pub use settings::{Defaults, PassesOn, UpstreamSettings};
@@ -113,7 +113,7 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
             Step::Same => choose::same(&mut run, x, cx),
             Step::Delay(until_ms, then) => next::wait(x, cx, until_ms, then),
             Step::Head(attempt) => head::step(&mut run, x, cx, attempt),
-            Step::Examine(attempt) => probe::step(&mut run, x, cx, attempt),
+            Step::Examine(attempt) => examine::step(&mut run, x, cx, attempt),
             Step::Answered => return Content::Status(500),
         };
         match flow {

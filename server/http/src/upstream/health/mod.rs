@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! prober         begins checks when they are due, records their results in the group
-//! probe          steps of a check behind the response head; its verdict
+//! probe          a check in progress, with its verdict
+//! examine        the step of a check behind the response head
 //! response_test  tests of `match`
 //! ```
 //!
@@ -12,6 +13,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_hc_module`.
 
+pub(super) mod examine;
 pub(super) mod probe;
 mod prober;
 pub mod response_test;

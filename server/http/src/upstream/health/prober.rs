@@ -255,7 +255,7 @@ fn verdict(x: &mut Exchange, end: DetachedEnd) -> Option<Verdict> {
     let probe = x.extensions.take::<Probe>()?;
     match end {
         DetachedEnd::Closed => None,
-        DetachedEnd::Complete | DetachedEnd::Broken | DetachedEnd::TimedOut => probe.verdict(),
+        DetachedEnd::Complete | DetachedEnd::Broken | DetachedEnd::TimedOut => probe.verdict,
     }
 }
 
