@@ -65,6 +65,7 @@ mod stub_status;
 mod sub_filter;
 mod try_files;
 mod upstream;
+mod upstream_hc;
 mod userid;
 mod uwsgi;
 
@@ -86,6 +87,7 @@ pub const REFUSED: &[&str] = &[
 pub const MODULES: &[&Module] = &[
     &ssl::MODULE,
     &upstream::MODULE,
+    &upstream_hc::MODULE,
     &map::MODULE,
     &geo::MODULE,
     &geoip::MODULE,

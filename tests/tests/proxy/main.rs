@@ -11,6 +11,7 @@ mod disk_full;
 mod early_response;
 mod faults;
 mod followed_names;
+mod health_checks;
 mod mirrors;
 mod ntlm;
 mod post_action;

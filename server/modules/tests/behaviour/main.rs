@@ -20,6 +20,7 @@ mod gateways;
 mod geoip;
 mod geoip2;
 mod geoip_database;
+mod health_checks;
 mod kill_switches;
 mod lab_dashboard;
 mod limits;

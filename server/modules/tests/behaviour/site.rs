@@ -229,7 +229,7 @@ impl Site {
     }
 
     /// The configuration.
-    pub(crate) fn generation(&self) -> &LocalHttp {
+    pub(crate) fn generation(&self) -> &Rc<LocalHttp> {
         &self.generation
     }
 
