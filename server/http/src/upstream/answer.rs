@@ -18,7 +18,6 @@ use super::gateway::Verdict;
 use super::next::next;
 use super::response_buffer::{Limits, ResponseBuffer, Source};
 use super::run::{Flow, Run, Step, record};
-use super::sticky;
 use super::store;
 use super::tries::Failed;
 use super::wording::Action;
@@ -63,7 +62,9 @@ pub(super) fn step(
     let Some(head) = record(x).head.take() else {
         return Flow::Done(Content::Status(500));
     };
-    sticky::set_cookie(run, x);
+    if let Some(binding) = &mut run.binding {
+        binding.set_cookie(x);
+    }
     let to = accel.redirect(conf);
     match to {
         Some(_) => fields::copy_for_redirect(x, conf, &head),
@@ -75,7 +76,9 @@ pub(super) fn step(
         run.request = attempt.take_head();
         drop(attempt);
         x.clear_reply();
-        sticky::cookie_dropped(run);
+        if let Some(binding) = &mut run.binding {
+            binding.drop_cookie();
+        }
         let action = Action::ReadingHead;
         if let Verdict::Invalid(what) = verdict {
             x.log_while(Level::Error, action.text(), format_args!("upstream {what}"));

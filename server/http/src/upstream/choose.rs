@@ -22,7 +22,6 @@ use super::group;
 use super::next::next;
 use super::ntlm;
 use super::run::{Flow, Run, Step, record};
-use super::sticky;
 use super::tries::{Failed, Tries};
 use super::wording::Action;
 use crate::exchange::{Ctx, Exchange, State, Wait};
@@ -83,7 +82,11 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let name = peer.name.clone();
     run.peer = Some(peer);
     run.queued_ms = picker.leave_queue(now_ms);
-    sticky::chosen(run, x, cx);
+    if let Some(binding) = &mut run.binding
+        && let Some(id) = run.peer.as_ref().and_then(|peer| peer.id.as_deref())
+    {
+        binding.choose(id, x, cx);
+    }
     if !allowed.iter().all(|value| value.is_true(x, cx)) {
         begin_attempt(run, x, cx, name, None);
         let text = format_args!("access to upstream server denied");

@@ -16,7 +16,6 @@ use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
 use super::next::{next, pass_by, rules};
 use super::run::{Flow, Run, Step, record};
-use super::sticky;
 use super::tries::{Failed, reason_of};
 use super::wording::{Action, log_failure, makes_socket};
 use crate::exchange::{Ctx, Exchange, State, Wait};
@@ -191,7 +190,9 @@ fn receive(
             return answer::intercept(run, x, cx, status);
         }
     }
-    sticky::head_received(run, x, cx);
+    if let Some(binding) = &run.binding {
+        binding.learn_from_head(x, cx);
+    }
     run.body.forget();
     run.answered(x);
     answer::step(run, x, cx, attempt, &accel)

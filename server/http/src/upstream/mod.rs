@@ -92,8 +92,10 @@ impl Pass for Run {
     }
 
     fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
-        if self.peer.is_some() {
-            sticky::answered(self, x, cx);
+        if self.peer.is_some()
+            && let Some(binding) = &self.binding
+        {
+            binding.learn_from_end(x, cx);
         }
     }
 
@@ -124,8 +126,10 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
             Flow::Done(content) => {
-                if let Content::Status(_) = content {
-                    sticky::set_cookie(&mut run, x);
+                if let Content::Status(_) = content
+                    && let Some(binding) = &mut run.binding
+                {
+                    binding.set_cookie(x);
                 }
                 if content == Content::Sent {
                     run.keep(x);

@@ -15,7 +15,7 @@ use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Note, Verdict};
 use super::group;
 use super::response_buffer::ResponseBuffer;
-use super::sticky::{self, Binding};
+use super::sticky::Binding;
 use super::store::Storing;
 use super::tries::Tries;
 use super::wording::Action;
@@ -202,8 +202,11 @@ impl Run {
         {
             picker.set_figures(attempt.figures());
         }
-        if outcome == Outcome::Alive && self.peer.is_some() {
-            sticky::answered(self, x, cx);
+        if outcome == Outcome::Alive
+            && self.peer.is_some()
+            && let Some(binding) = &self.binding
+        {
+            binding.learn_from_end(x, cx);
         }
         let picker = self.picker.as_mut();
         if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(now_ms, outcome, times)) {

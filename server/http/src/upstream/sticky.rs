@@ -16,7 +16,6 @@ use server_base::errlog::Level;
 use server_upstream::group::GroupId;
 use server_upstream::sessions::{Learned, Sessions};
 
-use super::run::Run;
 use crate::cookie_date::cookie_date;
 use crate::exchange::{Ctx, Exchange};
 use crate::settings_set::{Conf, Scope, SettingsDef};
@@ -168,7 +167,7 @@ impl Binding {
     }
 
     /// Records the identifier of the chosen server.
-    fn choose(&mut self, server_id: &[u8], x: &mut Exchange, cx: &mut Ctx<'_>) {
+    pub(super) fn choose(&mut self, server_id: &[u8], x: &mut Exchange, cx: &mut Ctx<'_>) {
         self.server_id.clear();
         self.server_id.extend_from_slice(server_id);
         if let StickyMethod::Cookie(cookie) = &self.sticky.method {
@@ -176,7 +175,38 @@ impl Binding {
         }
     }
 
-    /// The server has answered: a session is created or renewed.
+    /// Learns a session from a response head that is passed on.
+    pub(super) fn learn_from_head(&self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if let StickyMethod::Learn(learn) = &self.sticky.method
+            && learn.after_head
+        {
+            self.learn(learn, x, cx);
+        }
+    }
+
+    /// Learns a session from a response that has ended without a failure.
+    pub(super) fn learn_from_end(&self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if let StickyMethod::Learn(learn) = &self.sticky.method
+            && !learn.after_head
+        {
+            self.learn(learn, x, cx);
+        }
+    }
+
+    /// Adds the cookie to the response, before the fields of the server.
+    pub(super) fn set_cookie(&mut self, x: &mut Exchange) {
+        if !self.cookie.is_empty() && !std::mem::replace(&mut self.is_cookie_set, true) {
+            let fields = &mut x.reply.fields;
+            fields.push_id(FieldId::SetCookie, b"Set-Cookie", &self.cookie);
+        }
+    }
+
+    /// Records that the fields of the response were dropped.
+    pub(super) fn drop_cookie(&mut self) {
+        self.is_cookie_set = false;
+    }
+
+    /// Creates or renews a session.
     fn learn(&self, learn: &Learn, x: &mut Exchange, cx: &mut Ctx<'_>) {
         let created = first_value(&learn.create, x, cx);
         let creates = !created.is_empty();
@@ -198,54 +228,6 @@ impl Binding {
                 format_args!("the sticky session zone has no room for a session"),
             ),
         }
-    }
-}
-
-/// A server was chosen for the attempt.
-pub(super) fn chosen(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
-    if let Some(mut binding) = run.binding.take() {
-        if let Some(id) = run.peer.as_ref().and_then(|peer| peer.id.as_deref()) {
-            binding.choose(id, x, cx);
-        }
-        run.binding = Some(binding);
-    }
-}
-
-/// The response head is complete, and the response is passed on.
-pub(super) fn head_received(run: &Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
-    if let Some(binding) = &run.binding
-        && let StickyMethod::Learn(learn) = &binding.sticky.method
-        && learn.after_head
-    {
-        binding.learn(learn, x, cx);
-    }
-}
-
-/// The attempt has ended without a failure.
-pub(super) fn answered(run: &Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
-    if let Some(binding) = &run.binding
-        && let StickyMethod::Learn(learn) = &binding.sticky.method
-        && !learn.after_head
-    {
-        binding.learn(learn, x, cx);
-    }
-}
-
-/// Adds the cookie to the response, before the fields of the server.
-pub(super) fn set_cookie(run: &mut Run, x: &mut Exchange) {
-    if let Some(binding) = &mut run.binding
-        && !binding.cookie.is_empty()
-        && !std::mem::replace(&mut binding.is_cookie_set, true)
-    {
-        let fields = &mut x.reply.fields;
-        fields.push_id(FieldId::SetCookie, b"Set-Cookie", &binding.cookie);
-    }
-}
-
-/// The fields of the response were dropped.
-pub(super) fn cookie_dropped(run: &mut Run) {
-    if let Some(binding) = &mut run.binding {
-        binding.is_cookie_set = false;
     }
 }
 

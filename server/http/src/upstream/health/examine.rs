@@ -16,7 +16,7 @@ use crate::upstream::run::{Flow, Run, Step, record};
 use crate::upstream::wording::{Action, log_failure};
 
 /// Reads the body of the response, then decides.
-pub(in crate::upstream) fn step(
+pub(crate) fn step(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,

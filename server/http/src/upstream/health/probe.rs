@@ -51,7 +51,7 @@ impl Probe {
 }
 
 /// Returns the group with the checked peer alone, if the exchange is a health check.
-pub(in crate::upstream) fn group(x: &Exchange) -> Option<Rc<LocalGroup>> {
+pub(crate) fn group(x: &Exchange) -> Option<Rc<LocalGroup>> {
     if !x.is_health_check() {
         return None;
     }
@@ -60,7 +60,7 @@ pub(in crate::upstream) fn group(x: &Exchange) -> Option<Rc<LocalGroup>> {
 }
 
 /// Ends a check without a response, so that no error page takes its place.
-pub(in crate::upstream) fn close(content: Content) -> Content {
+pub(crate) fn close(content: Content) -> Content {
     match content {
         Content::Wait => Content::Wait,
         _ => Content::Status(CLOSE_WITHOUT_RESPONSE),
@@ -68,7 +68,7 @@ pub(in crate::upstream) fn close(content: Content) -> Content {
 }
 
 /// Records that the server has failed the check, if the exchange is one.
-pub(in crate::upstream) fn fail(x: &mut Exchange, action: Action) {
+pub(crate) fn fail(x: &mut Exchange, action: Action) {
     if x.is_health_check()
         && let Some(probe) = x.extensions.get_mut::<Probe>()
     {
