@@ -350,7 +350,7 @@ impl PeerList {
         self.removed.len()
     }
 
-    /// Gives counters to peers that are added from now on.
+    /// Adds counters to peers that are added from now on.
     pub(crate) fn keep_stats(&mut self) {
         self.has_stats = true;
     }

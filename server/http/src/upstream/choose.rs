@@ -8,6 +8,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::name_servers::NameServers;
 use server_upstream::connector::BoundClient;
 use server_upstream::group::Groups;
+use server_upstream::peer::SelectedPeer;
 use server_upstream::picker::{Outcome, Pick, Picker};
 use server_upstream::protocol::{ProtocolId, ProtocolSpec};
 use server_upstream::queue::Queued;
@@ -75,13 +76,24 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         }
         Tries::new(picker.tries(), &conf.retry, now_ms)
     });
+    run.queued_ms = picker.leave_queue(now_ms);
+    use_peer(run, x, cx, conf, peer)
+}
+
+/// Begins an attempt with this server, unless `*_allow_upstream` denies it.
+fn use_peer(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &UpstreamConf,
+    peer: SelectedPeer,
+) -> Flow {
     let is_unix = matches!(peer.addr, UpstreamAddr::Unix(_));
     let scheme = run.gateway.scheme(x);
     record(x).choose(scheme, &peer.name, &peer.server, is_unix);
     let allowed = &conf.retry.allow_upstream;
     let name = peer.name.clone();
     run.peer = Some(peer);
-    run.queued_ms = picker.leave_queue(now_ms);
     if let Some(binding) = &mut run.binding
         && let Some(id) = run.peer.as_ref().and_then(|peer| peer.id.as_deref())
     {

@@ -116,7 +116,9 @@ fn group(tree: &Tree, name: &str) -> Option<Vec<String>> {
 fn off(tree: &Tree, pass: &TlsPass, setting: &str) -> Option<String> {
     let setting = format!("{}{setting}", pass.prefix);
     let written = tree.inherited(tree.parent(pass.id)?, &setting);
-    written.is_none_or(|id| tree.arg(id, 0) != "on").then_some(setting)
+    written
+        .is_none_or(|id| tree.arg(id, 0) != "on")
+        .then_some(setting)
 }
 
 /// Whether a host is a name of the internet.
