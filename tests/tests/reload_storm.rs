@@ -118,11 +118,15 @@ fn answer(request: &Request) -> Vec<Step> {
     vec![send(head), Step::Echo, Step::Close]
 }
 
-/// The group of a generation: another server is missing each time, with other weights and numbers of kept connections.
+/// The group of a generation: another server is missing each time, with other methods, weights and numbers of kept
+/// connections. Some generations share their peers.
 fn group(generation: usize, behind: &[Backend]) -> String {
     let mut text =
         format!("map $host $generation {{ default g{generation}; }}\nupstream behind {{\n");
     text += METHODS[generation % METHODS.len()];
+    if generation % 4 > 1 {
+        text += "zone behind 64k;\n";
+    }
     for (number, server) in behind.iter().enumerate() {
         if number != generation % behind.len() {
             let weight = 1 + (generation + number) % 3;
