@@ -9,6 +9,7 @@
 //! Absent: lookups of hosts, which belong to the driver.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::DerefMut;
 use std::sync::Arc;
 
 use crate::found::{FoundAddress, servers_of};
@@ -68,14 +69,21 @@ impl Members {
         &self.list
     }
 
-    /// Whether the last configuration had these servers, and a method with or without backup servers like this one.
+    /// Whether the last configuration had these servers ([`single_addresses`]), and a method with or without backup servers
+    /// like this one.
     pub(crate) fn are_configured(&self, servers: &[Server], allows_backup: bool) -> bool {
         let before = self.configured.iter().map(|(server, _)| server);
-        self.is_without_backup != allows_backup && before.eq(single_addresses(servers).iter())
+        self.is_without_backup != allows_backup && before.eq(servers)
     }
 
-    /// Takes the servers of a new configuration.
-    pub(crate) fn commit(&mut self, servers: &[Server], allows_backup: bool, list: &mut PeerList) {
+    /// Takes the servers of a new configuration ([`single_addresses`]). `lock` is called after the comparison, so that
+    /// choices wait for the changes alone.
+    pub(crate) fn commit<G: DerefMut<Target = PeerList>>(
+        &mut self,
+        servers: Vec<Server>,
+        allows_backup: bool,
+        lock: impl FnOnce() -> G,
+    ) {
         self.is_without_backup = !allows_backup;
         let mut before = self.configured_by_key();
         let mut left: BTreeMap<MemberId, Member> = BTreeMap::new();
@@ -88,7 +96,7 @@ impl Members {
         }
         let mut added = self.added_by_key(&left, &order);
         let mut plan = Vec::new();
-        for server in single_addresses(servers) {
+        for server in servers {
             let key = Key::of(&server);
             let known = before.get_mut(&key).and_then(VecDeque::pop_front);
             let (is_same, id) = match known {
@@ -107,6 +115,7 @@ impl Members {
             plan.push((server, is_same, member));
         }
         let added: Vec<_> = order.iter().filter_map(|id| left.remove(id)).collect();
+        let list = &mut *lock();
         // First, since the group may be full.
         for gone in left.into_values() {
             self.drop_peers(&gone, list);
@@ -355,7 +364,7 @@ impl Key {
 }
 
 /// Copies of servers, each with one address or a host.
-fn single_addresses(servers: &[Server]) -> Vec<Server> {
+pub(crate) fn single_addresses(servers: &[Server]) -> Vec<Server> {
     let copies = servers.iter().flat_map(|server| {
         let base = Server {
             name: Arc::from(&*server.name),

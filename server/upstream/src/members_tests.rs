@@ -27,8 +27,9 @@ struct Group {
 
 impl Group {
     fn commit(&mut self, servers: &[Server]) {
-        if !self.members.are_configured(servers, true) {
-            self.members.commit(servers, true, &mut self.list);
+        let servers = single_addresses(servers);
+        if !self.members.are_configured(&servers, true) {
+            self.members.commit(servers, true, || &mut self.list);
         }
     }
 

@@ -1,7 +1,7 @@
 //! Round robin; recorded sequences are those of nginx 1.31.4 with the same servers.
 
 use super::*;
-use crate::members::Members;
+use crate::members::{Members, single_addresses};
 
 fn addr(port: u16) -> UpstreamAddr {
     UpstreamAddr::Inet(([127, 0, 0, 1], port).into())
@@ -300,7 +300,7 @@ fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
 /// Sets the servers of both lists.
 fn commit(members: &mut [Members; 2], lists: &mut [PeerList; 2], servers: &[Server]) {
     for (members, list) in members.iter_mut().zip(lists) {
-        members.commit(servers, true, list);
+        members.commit(single_addresses(servers), true, || list);
     }
 }
 
@@ -393,11 +393,13 @@ fn short_lists_and_lists_after_many_failures_have_no_tournament() {
 #[test]
 fn a_peer_with_another_address_does_not_inherit_from_the_one_before() {
     let (mut peers, mut members) = (PeerList::default(), Members::default());
-    members.commit(&[server(1, 1), server(2, 1)], true, &mut peers);
+    let servers = single_addresses(&[server(1, 1), server(2, 1)]);
+    members.commit(servers, true, || &mut peers);
     let [_, second, _] = [(); 3].map(|()| choose(&mut peers, &mut TriedPeers::default(), 1000));
     let second = second.expect("one is usable");
     assert_eq!(port(&peers, second), 2);
-    members.commit(&[server(1, 1), server(3, 1)], true, &mut peers);
+    let servers = single_addresses(&[server(1, 1), server(3, 1)]);
+    members.commit(servers, true, || &mut peers);
     assert!(peers.get(second).is_none());
     peers.release(second);
     assert!(!peers.fail(second, 1000));

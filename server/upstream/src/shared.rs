@@ -14,7 +14,7 @@ use crate::balance::Method;
 use crate::found::FoundAddress;
 use crate::health::active::CheckSpec;
 pub use crate::members::{Full, MemberId, PEERS_MAX};
-use crate::members::{Member, Members};
+use crate::members::{Member, Members, single_addresses};
 use crate::peers::PeerList;
 use crate::server::Server;
 
@@ -165,11 +165,11 @@ impl SharedPeers {
     pub fn commit(&self, settings: &PeerSettings<'_>) {
         let mut members = self.members();
         let allows_backup = settings.method.is_none_or(|method| method.allows_backup());
-        let is_same = members.are_configured(settings.servers, allows_backup);
-        let mut list = self.lock();
-        if !is_same {
-            members.commit(settings.servers, allows_backup, &mut list);
+        let servers = single_addresses(settings.servers);
+        if !members.are_configured(&servers, allows_backup) {
+            members.commit(servers, allows_backup, || self.lock());
         }
+        let mut list = self.lock();
         list.set_method(settings.method);
         // The thread of the checks sets those of the configuration when it takes it up.
         if settings.checks.is_empty() {
