@@ -396,3 +396,7 @@ impl RoundRobin {
 const FEW: usize = 4;
 /// If more than one in this number of peers is to be visited, all are. Shorter lists have no tournament.
 const BULK: usize = 16;
+
+#[cfg(test)]
+#[path = "round_robin_tests.rs"]
+mod tests;
