@@ -404,7 +404,7 @@ fn a_body_in_memory_is_shared_and_stays_whole() {
     }
     assert_eq!(reading.x.body_bytes(), Some(&b"abc"[..]));
     let mut copy = copies.into_iter().next().expect("there are two");
-    drop(std::mem::replace(&mut reading.x.input.body, None));
+    drop(reading.x.input.body.take());
     assert_eq!(copy.body_bytes(), Some(&b"abc"[..]));
     let plan = reading.plan;
     let again = collect(&mut copy, &mut reading.world.cx(), &plan);
