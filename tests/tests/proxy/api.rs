@@ -88,6 +88,11 @@ fn servers_are_added_changed_and_removed_for_all_threads() {
         ("{\"down\": true}", [0, 8]),
         ("{\"down\": false}", [2, 6]),
         ("{\"weight\": 3}", [4, 4]),
+        ("{\"drain\": true}", [0, 8]),
+        (
+            "{\"drain\": false, \"slow_start\": \"1s\", \"route\": \"r\"}",
+            [4, 4],
+        ),
     ] {
         let changed = call(&server, "PATCH", &path(&id), change);
         assert_eq!(changed.status, 200, "{}", changed.text());
@@ -142,117 +147,44 @@ fn a_request_with_an_error_changes_nothing() {
     let one = backend("one");
     let server = site(&one);
     let before = get(&server, SERVERS);
-    let zero = format!("{SERVERS}/0");
-    let other = "/api/9/http/upstreams/other/servers";
     let existing = json!({"server": one.name()}).to_string();
-    for (method, path, body, status, code) in [
-        ("POST", SERVERS, "{}", 400, "UpstreamConfFormatError"),
-        (
-            "POST",
-            SERVERS,
-            "{\"server\":\"127.0.0.1:0\"}",
-            400,
-            "UpstreamBadAddress",
-        ),
-        (
-            "POST",
-            SERVERS,
-            "{\"server\":\"unix:\"}",
-            400,
-            "UpstreamBadAddress",
-        ),
-        (
-            "POST",
-            SERVERS,
-            "{\"server\":\"127.0.0.1:9\",\"weight\":0}",
-            400,
-            "UpstreamBadWeight",
-        ),
-        (
-            "POST",
-            SERVERS,
-            "{\"server\":\"a.example:1\",\"service\":\"http\"}",
-            400,
-            "UpstreamBadAddress",
-        ),
-        (
-            "POST",
-            SERVERS,
-            "{\"server\":\"127.0.0.1\",\"service\":\"http\"}",
-            400,
-            "UpstreamBadAddress",
-        ),
-        ("POST", SERVERS, &*existing, 409, "EntryExists"),
-        ("POST", SERVERS, "{\"server\":", 415, "JsonError"),
-        (
-            "POST",
-            other,
-            "{\"server\":\"127.0.0.1:9\"}",
-            404,
-            "UpstreamNotFound",
-        ),
-        (
-            "PATCH",
-            &*zero,
-            "{\"down\":true,\"weight\":0}",
-            400,
-            "UpstreamBadWeight",
-        ),
-        (
-            "PATCH",
-            &*zero,
-            "{\"down\":true,\"id\":7}",
-            400,
-            "UpstreamConfFormatError",
-        ),
-        (
-            "PATCH",
-            &*zero,
-            "{\"weight\":5,\"server\":\"x\"}",
-            400,
-            "UpstreamBadAddress",
-        ),
-        (
-            "PATCH",
-            &format!("{SERVERS}/99"),
-            "{\"down\":true}",
-            404,
-            "UpstreamServerNotFound",
-        ),
-        (
-            "DELETE",
-            &format!("{SERVERS}/x"),
-            "",
-            400,
-            "UpstreamBadServerId",
-        ),
-        ("PUT", SERVERS, "{}", 405, "MethodDisabled"),
-        (
-            "POST",
-            "/read/9/http/upstreams/app/servers",
-            "{\"server\":\"127.0.0.1:9\"}",
-            405,
-            "MethodDisabled",
-        ),
-    ] {
-        let response = call(&server, method, path, body);
-        assert_eq!(
-            response.status,
-            status,
-            "{method} {path} {body}: {}",
-            response.text()
-        );
-        assert_eq!(
-            document(&response)["error"]["code"],
-            code,
-            "{method} {path} {body}"
-        );
+    let exists = ("POST", "app/servers", &*existing, 409, "EntryExists");
+    for (method, path, body, status, code) in BAD.iter().chain([&exists]) {
+        let path = format!("/api/9/http/upstreams/{path}");
+        let response = call(&server, method, &path, body);
+        let case = format!("{method} {path} {body}: {}", response.text());
+        assert_eq!(response.status, *status, "{case}");
+        assert_eq!(document(&response)["error"]["code"], *code, "{case}");
     }
+    let read_only = SERVERS.replace("/api", "/read");
+    let added = call(&server, "POST", &read_only, "{\"server\":\"127.0.0.1:9\"}");
+    assert_eq!(document(&added)["error"]["code"], "MethodDisabled");
     let large = format!("{{\"server\":\"{}\"}}", "x".repeat(64 << 10));
     assert_eq!(call(&server, "POST", SERVERS, &large).status, 413);
     assert_eq!(get(&server, SERVERS), before);
     assert_eq!(answers(&server, 4, ["one", "two"]), [4, 0]);
 }
+
+/// Requests with an error: method, path below the groups, body, and the status and code of the response.
+type BadRequest<'a> = (&'a str, &'a str, &'a str, u16, &'a str);
+
+#[rustfmt::skip] // One line a request.
+const BAD: &[BadRequest<'_>] = &[
+    ("POST", "app/servers", "{}", 400, "UpstreamConfFormatError"),
+    ("POST", "app/servers", "{\"server\":\"127.0.0.1:0\"}", 400, "UpstreamBadAddress"),
+    ("POST", "app/servers", "{\"server\":\"unix:\"}", 400, "UpstreamBadAddress"),
+    ("POST", "app/servers", "{\"server\":\"127.0.0.1:9\",\"weight\":0}", 400, "UpstreamBadWeight"),
+    ("POST", "app/servers", "{\"server\":\"a.example:1\",\"service\":\"http\"}", 400, "UpstreamBadAddress"),
+    ("POST", "app/servers", "{\"server\":\"127.0.0.1\",\"service\":\"http\"}", 400, "UpstreamBadAddress"),
+    ("POST", "app/servers", "{\"server\":", 415, "JsonError"),
+    ("POST", "other/servers", "{\"server\":\"127.0.0.1:9\"}", 404, "UpstreamNotFound"),
+    ("PATCH", "app/servers/0", "{\"down\":true,\"weight\":0}", 400, "UpstreamBadWeight"),
+    ("PATCH", "app/servers/0", "{\"down\":true,\"id\":7}", 400, "UpstreamConfFormatError"),
+    ("PATCH", "app/servers/0", "{\"weight\":5,\"server\":\"x\"}", 400, "UpstreamBadAddress"),
+    ("PATCH", "app/servers/99", "{\"down\":true}", 404, "UpstreamServerNotFound"),
+    ("DELETE", "app/servers/x", "", 400, "UpstreamBadServerId"),
+    ("PUT", "app/servers", "{}", 405, "MethodDisabled"),
+];
 
 #[test]
 fn responses_of_servers_are_counted() {

@@ -15,7 +15,7 @@ use super::format::{MetricType, Writer};
 /// Figures of upstream servers.
 #[derive(Default)]
 pub(super) struct UpstreamFacts {
-    servers: Vec<Row>,
+    servers: Vec<ServerSample>,
     /// Number of servers in excess of the limit.
     unlisted: usize,
     /// Whether there is a group with a zone.
@@ -23,7 +23,7 @@ pub(super) struct UpstreamFacts {
 }
 
 /// A server of a group.
-struct Row {
+struct ServerSample {
     /// Names of group and server, quoted.
     upstream: String,
     server: String,
@@ -69,7 +69,7 @@ impl UpstreamFacts {
 
     fn push(&mut self, upstream: &str, server: String, figures: Figures) {
         match self.servers.len() < SERVERS_MAX {
-            true => self.servers.push(Row {
+            true => self.servers.push(ServerSample {
                 upstream: upstream.to_owned(),
                 server,
                 figures,
@@ -130,7 +130,7 @@ pub(super) fn write(page: &mut Writer, facts: &UpstreamFacts) {
     page.sample(name, &[], facts.unlisted);
 }
 
-fn responses(page: &mut Writer, rows: &[Row]) {
+fn responses(page: &mut Writer, rows: &[ServerSample]) {
     let name = "firstbyte_upstream_responses";
     let help = "Responses of an upstream server, by class of status.";
     page.family(name, MetricType::Counter, "", help);
@@ -143,7 +143,7 @@ fn responses(page: &mut Writer, rows: &[Row]) {
     }
 }
 
-fn times(page: &mut Writer, rows: &[Row]) {
+fn times(page: &mut Writer, rows: &[ServerSample]) {
     let name = "firstbyte_upstream_response_seconds";
     let help = "Time from the start of an attempt to the end of the upstream server's response.";
     page.family(name, MetricType::Histogram, "seconds", help);
@@ -162,7 +162,7 @@ fn times(page: &mut Writer, rows: &[Row]) {
     }
 }
 
-impl Row {
+impl ServerSample {
     fn labels(&self) -> [(&'static str, &str); 2] {
         [("upstream", &self.upstream), ("server", &self.server)]
     }
@@ -180,10 +180,10 @@ fn quoted(text: &str) -> String {
 }
 
 /// Name without `firstbyte_upstream_`, type, help and value of a family.
-type Family = (&'static str, MetricType, &'static str, fn(&Figures) -> u64);
+type ServerFamily = (&'static str, MetricType, &'static str, fn(&Figures) -> u64);
 
 #[rustfmt::skip] // One line a family.
-const FAMILIES: &[Family] = &[
+const FAMILIES: &[ServerFamily] = &[
     ("up", MetricType::Gauge, "Whether an upstream server is used: it is not down, draining, unavailable or unhealthy.", |it| u64::from(it.is_up)),
     ("active_requests", MetricType::Gauge, "Requests in progress with an upstream server.", |it| it.active),
     ("requests", MetricType::Counter, "Requests passed to an upstream server.", |it| it.requests),
