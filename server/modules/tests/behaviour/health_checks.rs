@@ -192,6 +192,22 @@ fn a_failed_connection_excludes_a_server_until_it_passes_again() {
 }
 
 #[test]
+fn a_server_that_passes_again_starts_slowly() {
+    let mut site = Checked::http(
+        "upstream hc_slow { zone hc_slow 64k; server 192.0.2.1:81 max_fails=0 slow_start=1h; \
+             server 192.0.2.2:81 max_fails=0; }
+         server { location / { proxy_pass http://hc_slow; health_check; } }",
+    );
+    assert_eq!(site.used_after(["500\n\n", "200\n\n"]), ["2:81"]);
+    site.check_after(5000);
+    assert_eq!(site.used(), ["2:81"], "its share is 0 at first");
+    site.servers.answer("200\n\n");
+    site.servers.answer("500\n\n");
+    site.check_after(5000);
+    assert_eq!(site.used(), ["1:81"], "no other server is usable");
+}
+
+#[test]
 fn a_fault_of_this_server_is_no_result() {
     let mut site = Checked::new("hc_ours", "");
     site.servers.fail(Failure::NoConnection);

@@ -80,9 +80,11 @@ fn decide(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 }
 
 fn verdict(probe: &Probe, x: &mut Exchange, cx: &mut Ctx<'_>) -> Verdict {
+    let now_ms = cx.clock.mono_ms;
     let of = |passed, tested: Tested| Verdict {
         passed,
         action: tested.text(),
+        at_ms: now_ms,
     };
     let Some(head) = record(x).head.take() else {
         return of(false, Tested::Status);

@@ -29,6 +29,8 @@ pub(super) struct Verdict {
     pub(super) passed: bool,
     /// The words behind "while" in the log.
     pub(super) action: &'static str,
+    /// Time of a success, monotonic milliseconds.
+    pub(super) at_ms: u64,
 }
 
 impl Probe {
@@ -75,6 +77,7 @@ pub(crate) fn fail(x: &mut Exchange, action: Action) {
         probe.verdict = Some(Verdict {
             passed: false,
             action: action.text(),
+            at_ms: 0,
         });
     }
 }

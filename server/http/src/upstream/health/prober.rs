@@ -261,7 +261,14 @@ fn verdict(x: &mut Exchange, end: DetachedEnd) -> Option<Verdict> {
 
 /// Records a result in the group, and logs a change.
 fn note(x: &Exchange, group: &LocalGroup, (peer, check): (PeerId, u64), verdict: Verdict) {
-    let change = (group.peers()).with(|peers| peers.record_check(peer, check, verdict.passed));
+    let change = group.peers().with(|peers| {
+        let change = peers.record_check(peer, check, verdict.passed);
+        let recovered = peers.get(peer).is_some_and(|peer| !peer.checks().is_out());
+        if change == Some(Health::Up) && recovered {
+            peers.begin_slow_start(peer, verdict.at_ms);
+        }
+        change
+    });
     let (level, text) = match change {
         None => return,
         Some(Health::Up) => (Level::Notice, "peer is healthy"),
