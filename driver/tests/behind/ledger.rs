@@ -67,6 +67,8 @@ pub(crate) enum Part {
     Auth,
     /// A detached copy. Its response reaches no client.
     Copy,
+    /// A copy with the method and the body, by `mirror`.
+    Mirror,
 }
 
 /// A request as received by a server.
@@ -158,6 +160,12 @@ pub(crate) struct Ledger {
 pub(crate) type Book = Rc<RefCell<Ledger>>;
 
 impl Ledger {
+    /// Returns the number of copies by `mirror` that servers have received.
+    pub(crate) fn mirrored(&self) -> u64 {
+        let all = self.attempts.iter();
+        all.filter(|a| a.part == Part::Mirror).count() as u64
+    }
+
     /// Makes a random request; returns its index.
     pub(crate) fn ask(&mut self, random: &mut Random) -> usize {
         let id = self.asks.len();
@@ -205,7 +213,9 @@ impl Ledger {
     /// Returns the attempts with responses for the client, and their indices.
     pub(crate) fn attempts_of(&self, ask: usize) -> impl Iterator<Item = (usize, &Attempt)> {
         let attempts = self.attempts.iter().enumerate();
-        attempts.filter(move |(_, a)| a.ask == ask && !matches!(a.part, Part::Auth | Part::Copy))
+        attempts.filter(move |(_, a)| {
+            a.ask == ask && !matches!(a.part, Part::Auth | Part::Copy | Part::Mirror)
+        })
     }
 
     /// Returns all requests to servers for a client's request.

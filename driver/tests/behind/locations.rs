@@ -37,7 +37,7 @@ const DEFAULT: LocationSpec = LocationSpec {
 };
 
 /// The locations; URIs are `/NAME/ID`.
-pub(crate) const LOCATIONS: [LocationSpec; 48] = [
+pub(crate) const LOCATIONS: [LocationSpec; 54] = [
     DEFAULT,
     LocationSpec {
         name: "tries",
@@ -259,6 +259,46 @@ pub(crate) const LOCATIONS: [LocationSpec; 48] = [
     LocationSpec {
         name: "fcgi-zip",
         conf: "fastcgi_pass f_one; fastcgi_keep_conn on; gzip on; gzip_types *; gzip_proxied any; gzip_min_length 1;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "hash",
+        tries: 3,
+        passes_by: &[503, 404],
+        conf: "proxy_pass http://hash; proxy_next_upstream error timeout invalid_header http_503 http_404;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "least",
+        tries: 3,
+        repeats: true,
+        conf: "proxy_pass http://least; proxy_next_upstream error timeout invalid_header non_idempotent;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "by-ip",
+        tries: 3,
+        streams: true,
+        conf: "proxy_pass http://by_ip; proxy_request_buffering off;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "random",
+        tries: 6,
+        passes_by: &[503],
+        conf: "proxy_pass http://random; proxy_next_upstream error timeout invalid_header http_503; \
+               proxy_next_upstream_same 1;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "time",
+        tries: 3,
+        conf: "proxy_pass http://time; proxy_buffering off;",
+        ..DEFAULT
+    },
+    LocationSpec {
+        name: "mirrored",
+        conf: "mirror /mirror; proxy_pass http://one;",
         ..DEFAULT
     },
     LocationSpec {

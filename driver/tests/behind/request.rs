@@ -242,6 +242,7 @@ pub(crate) fn of_path(path: &str) -> Result<(usize, Part), String> {
         () if path.starts_with("/auth/") => Part::Auth,
         () if path.starts_with("/inner/") => Part::Inner,
         () if path.starts_with("/copy/") => Part::Copy,
+        () if path.starts_with("/mirror/") => Part::Mirror,
         () => Part::Whole,
     };
     let id = path.rsplit('/').next().unwrap_or_default();

@@ -221,7 +221,8 @@ impl Ledger {
         let is_gone = ask.location().streams && ask.body.len() > KEPT_BYTES;
         let mut lost = self.lost.iter().filter(|(id, _)| *id == ask.id);
         let lost = lost.any(|(_, at_ms)| is_gone || now_ms >= at_ms + RESET_MS);
-        let mut own = self.all_of(ask.id).filter(|a| a.part != Part::Copy);
+        let mut own =
+            (self.all_of(ask.id)).filter(|a| !matches!(a.part, Part::Copy | Part::Mirror));
         let sick = match only {
             Some(attempt) => !attempt.is_sound(),
             None => lost || self.unconnected > 0 || own.any(|a| !a.is_sound()),

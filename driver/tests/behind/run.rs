@@ -134,6 +134,7 @@ sim::tally! {
         pipelined,
         lost,
         unconnected,
+        pub(crate) mirrored,
         pub(crate) copies,
         pub(crate) orphans,
         pub(crate) copies_timed_out,
@@ -439,7 +440,7 @@ impl<'a> Run<'a> {
         {
             let book = self.book.borrow();
             tally.requests = book.asks.len() as u64;
-            tally.attempts = book.attempts.len() as u64;
+            (tally.attempts, tally.mirrored) = (book.attempts.len() as u64, book.mirrored());
             tally.reused = book.attempts.iter().filter(|a| !a.is_fresh).count() as u64;
             let sound = || book.attempts.iter().filter(|a| a.is_sound());
             let spoken = |protocol| sound().filter(|a| a.protocol == protocol).count() as u64;

@@ -31,6 +31,14 @@ pub(crate) const MEMCACHED_PORTS: RangeInclusive<u16> = 101..=104;
 pub(crate) const TLS_PORTS: RangeInclusive<u16> = 111..=114;
 pub(crate) const H2_PORTS: RangeInclusive<u16> = 121..=124;
 pub(crate) const H2S_PORTS: RangeInclusive<u16> = 131..=134;
+/// Groups with a balancing method.
+const METHODS: [(&str, &str); 5] = [
+    ("hash", "hash $request_uri consistent"),
+    ("least", "least_conn"),
+    ("by_ip", "ip_hash"),
+    ("random", "random two least_conn"),
+    ("time", "least_time header inflight"),
+];
 /// `uwsgi_modifier1` and `uwsgi_modifier2`.
 pub(crate) const MODIFIERS: [u8; 2] = [5, 9];
 
@@ -83,6 +91,14 @@ fn config(temp: &str, conf: usize) -> String {
                 MODIFIERS[0], MODIFIERS[1]
             ),
         );
+    let methods: String = METHODS
+        .iter()
+        .map(|(name, method)| {
+            let servers = [82, 83, 84].map(|port| format!("server 127.0.0.1:{port} max_fails=0; "));
+            let servers = servers.concat();
+            format!("upstream {name} {{ {method}; {servers} {keepalive} }}\n")
+        })
+        .collect();
     format!(
         "events {{}}
         http {{
@@ -98,6 +114,7 @@ fn config(temp: &str, conf: usize) -> String {
                 server 127.0.0.1:82 max_fails=0; server 127.0.0.1:83 max_fails=0; server 127.0.0.1:84 max_fails=0;
                 keepalive {kept};
             }}
+            {methods}
             {gateways}
             server {{
                 listen 127.0.0.1:8001;
@@ -109,6 +126,7 @@ fn config(temp: &str, conf: usize) -> String {
                 location = /file {{ internal; return 200 '{FILE}'; }}
                 location /inner/ {{ internal; proxy_pass http://one; }}
                 location /copy/ {{ internal; proxy_pass http://one; }}
+                location = /mirror {{ internal; proxy_pass http://one/mirror$request_uri; }}
                 location = /auth {{
                     internal;
                     proxy_pass http://one/auth$request_uri;
