@@ -369,10 +369,6 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
         return;
     }
     for (name, text) in [
-        (
-            "proxy_ssl_verify",
-            "server { location / { proxy_ssl_verify on; } }",
-        ),
         ("slice", "server { slice 1m; }"),
         (
             "grpc_pass",
