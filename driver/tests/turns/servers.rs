@@ -63,6 +63,7 @@ pub(crate) fn route(connections: u64) -> Route {
         addr: UpstreamAddr::Inet(SocketAddr::from((Ipv4Addr::LOCALHOST, 81))),
         protocol: &HTTP1,
         head_bytes: 4096,
+        group: 0,
         tls: None,
         pool: (connections > 0).then_some(Pool {
             id: 1,

@@ -149,6 +149,7 @@ fn route(words: &[&str]) -> Route {
         addr,
         protocol: protocol(words),
         head_bytes: 64 << 10,
+        group: 0,
         tls: None,
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,

@@ -281,6 +281,11 @@ impl Picker {
         self.group.keepalive.is_some()
     }
 
+    /// Returns the digest of the group's name.
+    pub fn group_digest(&self) -> u64 {
+        self.group.digest
+    }
+
     /// Returns the group's pool of idle connections, if it has one. `place` is a digest of the location that passes the
     /// request. It is computed only if locations do not share connections.
     pub fn pool(&self, place: impl FnOnce() -> u64) -> Option<Pool> {

@@ -57,6 +57,8 @@ pub struct Route {
     pub protocol: &'static ProtocolSpec,
     /// Maximum size of a response head, bytes.
     pub head_bytes: usize,
+    /// A digest of the group; sessions of TLS are of one group. 0: there is none.
+    pub group: u64,
     /// TLS below the protocol.
     pub tls: Option<Arc<ServerTls>>,
     /// The pool that the connection is taken from and returned to; `None`: it is new, and closed after the request.

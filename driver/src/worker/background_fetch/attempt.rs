@@ -112,6 +112,7 @@ fn route(peer: SocketAddr, to: &Endpoint, request: &FetchRequest) -> Route {
         // The limit is that of the whole response, so none of its parts may have a lower one.
         head_bytes: request.response_bytes_max + 1,
         protocol: &HTTP1,
+        group: 0,
         tls: None,
         pool: None,
         options: SocketOptions::default(),

@@ -234,7 +234,7 @@ fn secure<S>(link: &mut Link<S>, route: &Route) -> Result<(), Fault> {
         && let Some(tls) = &route.tls
     {
         let mut peer = Fnv::default();
-        route.addr.hash(&mut peer);
+        (&route.addr, route.group).hash(&mut peer);
         let session = ClientConn::to_peer(&tls.config, tls.name.clone(), peer.finish())?;
         link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
         link.tls = Some(Arc::clone(tls));

@@ -228,6 +228,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         protocol,
         head_bytes: run.gateway.head_bytes(conf),
         pool,
+        group: run.picker.as_ref().map_or(0, Picker::group_digest),
         tls,
         options: options.clone(),
         timeouts: conf.timeouts,
