@@ -18,7 +18,7 @@ use crate::peer::SelectedPeer;
 use crate::peer_stats::AttemptFigures;
 use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
-use crate::queue::{Place, Queued};
+use crate::queue::{Queued, Ticket};
 use crate::resolved_hosts::PendingLookups;
 use crate::retry_budget::RetryCounts;
 use crate::route::Pool;
@@ -64,8 +64,8 @@ pub struct Picker {
     tries: u32,
     tried: TriedPeers,
     key: PickKey,
-    /// The place in the group's queue.
-    place: Option<Place>,
+    /// The place in the queue of the group.
+    ticket: Option<Ticket>,
     asked: PendingLookups,
 }
 
@@ -89,7 +89,7 @@ impl Picker {
             tries: 0,
             tried: TriedPeers::default(),
             key: PickKey::default(),
-            place: None,
+            ticket: None,
             asked: PendingLookups::default(),
         }
     }
@@ -134,7 +134,7 @@ impl Picker {
     pub fn pick(&mut self, now_ms: u64, resolve: Resolve<'_>) -> Pick {
         self.release();
         if let Some(queue) = &self.group.queue
-            && !queue.admits(self.place)
+            && !queue.admits(self.ticket)
         {
             return Pick::None;
         }
@@ -179,19 +179,19 @@ impl Picker {
             return Queued::Never;
         };
         let is_restricted = !self.tried.is_empty();
-        let (place, queued) =
-            queue.wait(self.place, is_restricted, now_ms, waker, &self.group.peers);
-        self.place = place;
+        let (ticket, queued) =
+            queue.wait(self.ticket, is_restricted, now_ms, waker, &self.group.peers);
+        self.ticket = ticket;
         queued
     }
 
     /// Leaves the queue. Returns the time in it, milliseconds; `None`: the request was not queued.
     pub fn leave_queue(&mut self, now_ms: u64) -> Option<u64> {
-        let place = self.place.take()?;
+        let ticket = self.ticket.take()?;
         if let Some(queue) = &self.group.queue {
-            queue.leave(place, &self.group.peers);
+            queue.leave(ticket, &self.group.peers);
         }
-        Some(now_ms.saturating_sub(place.since_ms))
+        Some(now_ms.saturating_sub(ticket.since_ms))
     }
 
     /// Whether the counters of servers want figures of attempts.

@@ -24,13 +24,13 @@ use crate::shared::Peers;
 pub(crate) struct WaitQueue {
     limits: QueueLimits,
     waiters: RefCell<VecDeque<Waiter>>,
-    next_ticket: Cell<u64>,
+    next_number: Cell<u64>,
 }
 
 #[derive(Debug)]
 struct Waiter {
     /// Increases along the queue.
-    ticket: u64,
+    number: u64,
     waker: Waker,
     /// The request has tried servers, so it may be unable to use one that is usable.
     is_restricted: bool,
@@ -38,10 +38,11 @@ struct Waiter {
     known: Option<RemoteWaker>,
 }
 
-/// A request's place in a queue.
+/// The place of a request in a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    ticket: u64,
+pub(crate) struct Ticket {
+    /// The number of its waiter.
+    number: u64,
     /// When it joined, monotonic milliseconds.
     pub(crate) since_ms: u64,
 }
@@ -64,67 +65,67 @@ impl WaitQueue {
         Self {
             limits,
             waiters: RefCell::default(),
-            next_ticket: Cell::new(0),
+            next_number: Cell::new(0),
         }
     }
 
-    /// Whether a request may choose a server now; `place` is its place if it waits. All requests before it must be restricted.
-    pub(crate) fn admits(&self, place: Option<Place>) -> bool {
+    /// Whether a request may choose a server now; `ticket` is `None` for a new request. All requests before it must be restricted.
+    pub(crate) fn admits(&self, ticket: Option<Ticket>) -> bool {
         let waiters = self.waiters.borrow();
-        let before = place.map_or(waiters.len(), |place| {
-            waiters.partition_point(|waiter| waiter.ticket < place.ticket)
+        let before = ticket.map_or(waiters.len(), |ticket| {
+            waiters.partition_point(|waiter| waiter.number < ticket.number)
         });
         waiters.range(..before).all(|waiter| waiter.is_restricted)
     }
 
-    /// Adds a request for which there is no server, or keeps its place. Returns the place, and the result.
+    /// Adds a request for which there is no server, or keeps its place. Returns its place, and the result.
     pub(crate) fn wait(
         &self,
-        place: Option<Place>,
+        ticket: Option<Ticket>,
         is_restricted: bool,
         now_ms: u64,
         waker: impl FnOnce() -> Waker,
         peers: &Peers,
-    ) -> (Option<Place>, Queued) {
-        let place = match place {
-            Some(place) => place,
+    ) -> (Option<Ticket>, Queued) {
+        let ticket = match ticket {
+            Some(ticket) => ticket,
             None if self.waiters.borrow().len() >= self.limits.requests => {
                 return (None, Queued::Full);
             }
             None => self.join(is_restricted, now_ms, waker()),
         };
-        let end_ms = place.since_ms.saturating_add(self.limits.timeout_ms);
+        let end_ms = ticket.since_ms.saturating_add(self.limits.timeout_ms);
         if now_ms >= end_ms {
-            return (Some(place), Queued::TimedOut);
+            return (Some(ticket), Queued::TimedOut);
         }
-        let is_first = self.stay(place, peers);
+        let is_first = self.stay(ticket, peers);
         let until_ms = match is_first {
             true => end_ms.min(now_ms.saturating_add(RETRY_MS)),
             false => end_ms,
         };
-        (Some(place), Queued::Until(until_ms))
+        (Some(ticket), Queued::Until(until_ms))
     }
 
-    fn join(&self, is_restricted: bool, now_ms: u64, waker: Waker) -> Place {
-        let ticket = self.next_ticket.get();
-        self.next_ticket.set(ticket + 1);
+    fn join(&self, is_restricted: bool, now_ms: u64, waker: Waker) -> Ticket {
+        let number = self.next_number.get();
+        self.next_number.set(number + 1);
         self.waiters.borrow_mut().push_back(Waiter {
-            ticket,
+            number,
             waker,
             is_restricted,
             known: None,
         });
-        Place {
-            ticket,
+        Ticket {
+            number,
             since_ms: now_ms,
         }
     }
 
     /// Keeps a place after a choice without success. The first request is woken by the peers. If it is restricted, the next one
     /// tries. Returns whether it is the first request.
-    fn stay(&self, place: Place, peers: &Peers) -> bool {
+    fn stay(&self, ticket: Ticket, peers: &Peers) -> bool {
         let mut waiters = self.waiters.borrow_mut();
-        let at = waiters.partition_point(|waiter| waiter.ticket < place.ticket);
+        let at = waiters.partition_point(|waiter| waiter.number < ticket.number);
         let Some(waiter) = waiters.get_mut(at) else {
             return false;
         };
@@ -145,12 +146,12 @@ impl WaitQueue {
     }
 
     /// Removes a request that waits no longer. The next one tries at once: there may be more usable servers.
-    pub(crate) fn leave(&self, place: Place, peers: &Peers) {
+    pub(crate) fn leave(&self, ticket: Ticket, peers: &Peers) {
         let mut waiters = self.waiters.borrow_mut();
-        let at = waiters.partition_point(|waiter| waiter.ticket < place.ticket);
+        let at = waiters.partition_point(|waiter| waiter.number < ticket.number);
         if waiters
             .get(at)
-            .is_none_or(|waiter| waiter.ticket != place.ticket)
+            .is_none_or(|waiter| waiter.number != ticket.number)
         {
             return;
         }

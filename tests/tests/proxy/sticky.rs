@@ -1,6 +1,7 @@
 //! `sticky` over threads, reloads and clients that leave; details are in the tests of modules.
 
-use firstbyte_tests::backend::{Backend, Gate, Step, ok, send};
+use firstbyte_tests::backend::{Backend, Step, ok, send};
+use firstbyte_tests::client::request;
 use firstbyte_tests::{Server, Signal, wait_until};
 
 /// Two servers that answer with their names, `a` and `b`, and set this cookie.
@@ -66,13 +67,11 @@ fn a_server_that_drains_keeps_its_clients() {
 /// The client has the cookie of a response that it did not wait for.
 #[test]
 fn a_session_is_learned_from_a_response_that_its_client_leaves() {
-    let gate = Gate::default();
-    let (waits, head) = (
-        gate.clone(),
-        "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nSet-Cookie: sid=s\r\n\r\n",
-    );
-    let slow =
-        Backend::answering(move |_| vec![send(head), Step::Gate(waits.clone()), send("slow body")]);
+    let head = "HTTP/1.1 200 OK\r\nContent-Length: 9\r\nSet-Cookie: sid=s\r\n\r\n";
+    let slow = Backend::answering(move |request| match request.target() {
+        "/slow" => vec![send(head), Step::Hold],
+        _ => ok("slow"),
+    });
     let behind = [slow, Backend::answering(|_| ok("b"))];
     let group = "sticky learn create=$upstream_cookie_sid lookup=$cookie_sid zone=left:32k;";
     let server = Server::http_with(
@@ -86,17 +85,16 @@ fn a_session_is_learned_from_a_response_that_its_client_leaves() {
     )
     .start();
     let mut client = server.client();
-    client.send("GET / HTTP/1.1\r\nHost: a\r\n\r\n");
+    client.send(request("GET", "/slow", &[]));
     assert_eq!(
         client.response_to_head().header("Set-Cookie"),
         Some("sid=s")
     );
     client.reset();
     wait_until("the attempt is given up", || behind[0].open() == 0);
-    gate.open();
     for n in 2..6 {
         let bound = server.client().get_with("/", &["Cookie: sid=s"]);
-        assert_eq!(bound.text(), "slow body");
+        assert_eq!(bound.text(), "slow");
         assert_eq!(
             (behind[0].request_count(), behind[1].request_count()),
             (n, 0)

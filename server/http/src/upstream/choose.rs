@@ -39,34 +39,13 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     {
         return Flow::Done(Content::Status(status));
     }
-    let key = (run.values_of.take()).map(|id| group::pick_key(x, cx, id));
+    let now_ms = cx.clock.mono_ms;
+    let peer = match pick(run, x, cx) {
+        Ok(peer) => peer,
+        Err(flow) => return flow,
+    };
     let Some(picker) = &mut run.picker else {
         return Flow::Done(Content::Status(500));
-    };
-    if let Some(key) = key {
-        picker.set_key(key);
-    }
-    let now_ms = cx.clock.mono_ms;
-    if let Some(id) = ntlm::server(picker, x, cx) {
-        picker.bind(Some(id.to_vec()));
-    } else if let Some(binding) = &run.binding {
-        picker.bind(binding.server(cx));
-    }
-    let mut resolve = |by: Option<&Arc<NameServers>>, name: &str, timeout_ms| {
-        let waker = x.waker(cx);
-        cx.connector.resolve(by, name, timeout_ms, waker)
-    };
-    let peer = match picker.pick(now_ms, &mut resolve) {
-        Pick::Selected(peer) => peer,
-        Pick::None => return queue(run, x, cx),
-        Pick::Wait => {
-            x.progress.state = State::Waiting(Wait::woken());
-            return Flow::Wait(Step::Choose);
-        }
-        Pick::Unresolved(why) => {
-            x.log(Level::Error, format_args!("{why}"));
-            return Flow::Done(Content::Status(502));
-        }
     };
     run.tries.get_or_insert_with(|| {
         if conf.retry.budget.is_some() {
@@ -112,6 +91,39 @@ fn use_peer(
         );
     }
     begin(run, x, cx, conf)
+}
+
+/// Chooses a server by the values of the request. An error is the way to go on without a server.
+fn pick(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<SelectedPeer, Flow> {
+    let key = (run.values_of.take()).map(|id| group::pick_key(x, cx, id));
+    let Some(picker) = &mut run.picker else {
+        return Err(Flow::Done(Content::Status(500)));
+    };
+    if let Some(key) = key {
+        picker.set_key(key);
+    }
+    let now_ms = cx.clock.mono_ms;
+    if let Some(id) = ntlm::server(picker, x, cx) {
+        picker.bind(Some(id.to_vec()));
+    } else if let Some(binding) = &run.binding {
+        picker.bind(binding.server(cx));
+    }
+    let mut resolve = |by: Option<&Arc<NameServers>>, name: &str, timeout_ms| {
+        let waker = x.waker(cx);
+        cx.connector.resolve(by, name, timeout_ms, waker)
+    };
+    match picker.pick(now_ms, &mut resolve) {
+        Pick::Selected(peer) => Ok(peer),
+        Pick::None => Err(queue(run, x, cx)),
+        Pick::Wait => {
+            x.progress.state = State::Waiting(Wait::woken());
+            Err(Flow::Wait(Step::Choose))
+        }
+        Pick::Unresolved(why) => {
+            x.log(Level::Error, format_args!("{why}"));
+            Err(Flow::Done(Content::Status(502)))
+        }
+    }
 }
 
 /// Begins an attempt with the selected server, with a new request if each attempt has its own.
