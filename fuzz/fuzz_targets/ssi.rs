@@ -10,6 +10,8 @@ use std::cell::RefCell;
 use libfuzzer_sys::fuzz_target;
 
 #[allow(dead_code, reason = "the tests alone call the rest")]
+#[path = "../../server/modules/tests/behaviour/context.rs"]
+mod context;
 #[path = "../../server/modules/tests/behaviour/disk.rs"]
 mod disk;
 #[allow(dead_code, reason = "the tests alone call the rest")]
