@@ -82,7 +82,7 @@ impl Proxy {
     fn drain(&self) {
         let changed = |conf: String| {
             let conf = conf.replace("route=a;", "route=a drain;");
-            conf.replace("return 200 1;", "return 200 2;")
+            conf.replace("X-Generation 1;", "X-Generation 2;")
         };
         match self {
             Self::Ours(server) => {
@@ -94,10 +94,12 @@ impl Proxy {
                 process::signal(program.pid(), Signal::HUP);
             }
         }
-        wait_until("the reload is over", || {
+        // For a while an old worker of nginx accepts connections as well.
+        let is_new = || {
             let answer = Client::connect(self.port()).get("/generation");
-            answer.text() == "2"
-        });
+            answer.header("X-Generation") == Some("2")
+        };
+        wait_until("the reload is over", || (0..50).all(|_| is_new()));
     }
 }
 
@@ -121,7 +123,7 @@ fn http(kind: &Kind, servers: &[Backend]) -> String {
         "upstream behind {{ {lines} {} }}
          server {{ listen 127.0.0.1:%%PORT%%;
              location / {{ proxy_pass http://behind; }}
-             location = /generation {{ return 200 1; }} }}",
+             location = /generation {{ add_header X-Generation 1; empty_gif; }} }}",
         kind.directive
     )
 }
@@ -145,6 +147,8 @@ fn start(program: Option<&Path>, http: &str) -> Proxy {
         .arg("-c")
         .arg(dir.path().join("nginx.conf"));
     command.arg("-e").arg(dir.path().join("error.log"));
+    // They would take it for sockets that they inherit.
+    command.env_remove("ANGIE");
     let program = Program::start(&dir, "other", &mut command).accepting(number);
     Proxy::Other(program, dir, port)
 }
@@ -221,6 +225,15 @@ fn compare(variable: &str, mixed: bool) {
             .filter(|(ours, theirs)| ours == theirs)
             .count();
         table += &format!("| {} | {REQUESTS} | {equal} |\n", kind.name);
+        if let Some(at) = (0..REQUESTS).find(|at| ours[*at] != theirs[*at]) {
+            let end = (at + 20).min(REQUESTS);
+            let begin = at.saturating_sub(5);
+            println!(
+                "{begin}: {:?}\n{:?}",
+                &ours[begin..end],
+                &theirs[begin..end]
+            );
+        }
         all_equal &= equal == REQUESTS;
     }
     println!("{table}");
