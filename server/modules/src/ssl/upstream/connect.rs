@@ -109,7 +109,7 @@ fn settings(
 /// Removes a port, such as that of `$proxy_host` or `$http_host`.
 fn without_port(name: &[u8]) -> &[u8] {
     let from = match name.first() {
-        Some(b'[') => memchr::memchr(b']', name).unwrap_or(0),
+        Some(b'[') => memchr::memchr(b']', name).unwrap_or(name.len()),
         _ => 0,
     };
     match memchr::memchr(b':', &name[from..]) {
