@@ -13,7 +13,7 @@ use rustls::client::{ResolvesClientCert, Resumption};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs as provider;
 use rustls::sign::CertifiedKey;
-use rustls::{Error, KeyLog, SignatureScheme, SupportedCipherSuite};
+use rustls::{Error, KeyLog, NoKeyLog, SignatureScheme, SupportedCipherSuite};
 
 use super::ciphers::{Ciphers, TLS13};
 use super::client_config::ClientConfig;
@@ -157,10 +157,17 @@ impl ClientConfig {
             let mut config = rustls::ClientConfig::clone(&self.rustls());
             config.client_auth_cert_resolver = Arc::new(Own(identity.certified()));
             config.resumption = resumption(resumes);
+            // Other policies share it, and have logs of their own.
+            config.key_log = Arc::new(NoKeyLog {});
             Ok(config)
         });
         // Nothing in the closure fails.
-        (derived.unwrap_or_else(|_: Error| self.clone()), digest)
+        let derived = derived.unwrap_or_else(|_: Error| self.clone());
+        let log = Arc::clone(&self.rustls().key_log);
+        match log.will_log("") {
+            true => (derived.logging(log), digest),
+            false => (derived, digest),
+        }
     }
 }
 

@@ -34,6 +34,17 @@ pub(crate) fn is_valid_for(certificate: &Certificate<'_>, host: &[u8]) -> bool {
     !has_names && common().iter().any(|name| matches(name.as_bytes(), host))
 }
 
+/// Whether hosts are compared with the common names of a certificate, since it has no other names.
+pub(crate) fn relies_on_common_name(certificate: &Certificate<'_>) -> bool {
+    let mut names = der::Reader::new(certificate.extensions.alt_names.unwrap_or_default());
+    while let Some(name) = names.value() {
+        if name.tag == DNS_NAME {
+            return false;
+        }
+    }
+    !dn::common_names(certificate.subject).is_empty()
+}
+
 fn address_of(host: &[u8]) -> Option<IpAddr> {
     let bare = host.strip_prefix(b"[").and_then(|h| h.strip_suffix(b"]"));
     str::from_utf8(bare.unwrap_or(host)).ok()?.parse().ok()

@@ -21,6 +21,7 @@ use rustls::pki_types::{CertificateDer, UnixTime};
 use rustls::server::danger::ClientCertVerifier;
 use rustls::server::{ParsedCertificate, WebPkiClientVerifier};
 
+use super::host_names;
 use super::reason::{
     BAD_SIGNATURE, CRL_CRITICAL, CRL_EXPIRED, CRL_NOT_ALLOWED, CRL_NOT_YET, CRL_SIGNATURE, EXPIRED,
     LEAF_NOT_VERIFIED, NAME_NOT_PERMITTED, NO_AUTHORITY, NO_CERT_SIGN, NO_CRL, NO_ISSUER,
@@ -317,6 +318,10 @@ impl Verifier {
             let algorithms = aws_lc_rs::default_provider()
                 .signature_verification_algorithms
                 .all;
+            // Common names are not checked against the limits.
+            if host_names::relies_on_common_name(&path.certificates[0]) {
+                return false;
+            }
             return ParsedCertificate::try_from(&all[0]).is_ok_and(|leaf| {
                 let (roots, others) = (&self.roots, &all[1..]);
                 verify_server_cert_signed_by_trust_anchor(&leaf, roots, others, now, algorithms)

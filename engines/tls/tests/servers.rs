@@ -5,6 +5,7 @@
 mod pair;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pair::{Authority, Leaf, OneKey, build, client, client_with, identity, intermediate, root, v1};
 use rcgen::{
@@ -13,8 +14,8 @@ use rcgen::{
 };
 use tls::{
     Authorities, Chain, Ciphers, ClientAuth, ClientConfig, ClientConn, ClientMode, ClientSettings,
-    Config, Conn, Crl, Fault, Identity, Key, PolicyDigest, ServerAuth, ServerName, Settings,
-    Versions,
+    Config, Conn, Crl, Fault, Identity, Key, KeyLog, PolicyDigest, ServerAuth, ServerName,
+    Settings, Versions,
 };
 
 fn auth(authority: &Authority) -> ServerAuth {
@@ -279,15 +280,20 @@ fn limits_of_names_in_authorities_are_kept() {
     });
     let limited: Authority =
         rcgen::CertifiedIssuer::signed_by(params, key, &top).expect("it can be signed");
-    let verdict = |name: &str| {
-        let leaf = site(&limited, name, |_| {});
+    let verdict_of = |name: &str, change: fn(&mut CertificateParams)| {
+        let leaf = site(&limited, name, change);
         let text = format!("{}{}", leaf.certificate, limited.pem());
         let chain = Chain::from_pem(text.as_bytes()).expect("they are certificates");
         let key = Key::from_pem(leaf.key.as_bytes(), &[]).expect("it is a key");
         let shown = Identity::new(chain, &key, None).expect("they belong together");
         verdict(auth(&top), shown, name)
     };
+    let verdict = |name: &str| verdict_of(name, |_| {});
     assert_eq!(verdict("x.a.test"), "");
+    assert_eq!(
+        verdict_of("b.test", |params| params.subject_alt_names.clear()),
+        untrusted(47, "permitted subtree violation")
+    );
     assert_eq!(
         verdict("b.test"),
         untrusted(47, "permitted subtree violation")
@@ -390,5 +396,40 @@ fn session_is_of_one_policy_name_address_and_certificate() {
             ..settings(None)
         });
         assert!(!resumed(&never, "a.test", 1) && !resumed(&never, "a.test", 1));
+    }
+}
+
+/// Counts secrets.
+#[derive(Debug, Default)]
+struct Counting(AtomicUsize);
+
+impl KeyLog for Counting {
+    fn log(&self, _: &str, _: &[u8], _: &[u8]) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn policies_that_share_a_certificate_of_ours_have_logs_of_their_own() {
+    let authority = root("Authority");
+    let config = build(server(identity(&site(&authority, "a.test", |_| {}))));
+    let ours = identity(&client("ours", &authority));
+    let logs = [Arc::new(Counting::default()), Arc::default()];
+    let of = |log: Option<&Arc<Counting>>| {
+        let (policy, digest) = made(ClientSettings {
+            key_log: log.map(|log| Arc::clone(log) as Arc<dyn KeyLog>),
+            ..settings(None)
+        });
+        policy.with_identity(&digest, &ours, true).0
+    };
+    let all = [of(Some(&logs[0])), of(None), of(Some(&logs[1]))];
+    let counts = || logs.each_ref().map(|log| log.0.load(Ordering::Relaxed) > 0);
+    for (client, logged) in [
+        (&all[1], [false, false]),
+        (&all[2], [false, true]),
+        (&all[0], [true, true]),
+    ] {
+        shake(client, &config, "a.test", 1).expect("it is trusted");
+        assert_eq!(counts(), logged);
     }
 }
