@@ -164,3 +164,21 @@ fn addresses_of_a_host_cannot_be_changed() {
     assert_eq!(peers.remove_server(host), Ok(()));
     assert_eq!(peers.group_view(1000).peers.len(), 1);
 }
+
+#[test]
+fn a_changed_server_has_its_new_name_at_the_next_choice() {
+    let peers = shared(&["127.0.0.1:1"]);
+    let group = Rc::new(LocalGroup::of_shared(b"g", Arc::clone(&peers), (None, 0)));
+    let name = || {
+        let mut picker = Picker::new(Rc::clone(&group));
+        match picker.pick(1000, &mut |_, _, _| panic!("no name")) {
+            Pick::Selected(peer) => String::from_utf8_lossy(&peer.server).into_owned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(name(), "127.0.0.1:1");
+    let id = peers.server_views()[0].id;
+    let renamed = |server: &mut Server| server.name = Arc::from(*b"renamed");
+    assert_eq!(peers.change(id, renamed), Ok(()));
+    assert_eq!(name(), "renamed");
+}

@@ -51,7 +51,12 @@ pub struct LocalGroup {
 }
 
 /// Addresses and names of peers, by index.
-type SelectedPeers = Vec<Option<(PeerId, SelectedPeer)>>;
+#[derive(Debug, Default)]
+struct SelectedPeers {
+    peers: Vec<Option<(PeerId, SelectedPeer)>>,
+    /// Count of changes of the list for which they are valid: a peer may get another name or identifier.
+    changes: u32,
+}
 
 /// Name servers for hosts without addresses, and the timeout of a lookup in milliseconds.
 pub type LookupBy<'a> = (Option<&'a Arc<NameServers>>, u64);
@@ -214,7 +219,14 @@ impl LocalGroup {
         let Some(all) = &self.selected else {
             return peers.get(id).map(SelectedPeer::of);
         };
-        let mut all = all.borrow_mut();
+        let SelectedPeers {
+            peers: all,
+            changes,
+        } = &mut *all.borrow_mut();
+        if *changes != peers.changes() {
+            *changes = peers.changes();
+            all.clear();
+        }
         let at = id.index();
         if all.len() <= at {
             all.resize_with(at + 1, || None);

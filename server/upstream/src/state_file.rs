@@ -47,8 +47,9 @@ pub fn directive(server: &Server) -> Vec<u8> {
             format!("slow_start={slow_start_ms}ms"),
         ),
         (*is_backup, "backup".to_owned()),
-        (*is_down, "down".to_owned()),
+        // Of both, the last one counts.
         (*is_draining, "drain".to_owned()),
+        (*is_down, "down".to_owned()),
         (is_resolved, "resolve".to_owned()),
     ] {
         if is_set {
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(
             text(&all),
             "server \"unix:/run/a b\" weight=2 max_conns=3 max_fails=0 fail_timeout=60s \
-             slow_start=1500ms backup down drain \"route=a\\\"b\";"
+             slow_start=1500ms backup drain down \"route=a\\\"b\";"
         );
     }
 
