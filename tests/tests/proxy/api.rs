@@ -14,6 +14,7 @@ fn site(first: &Backend) -> Server {
     let name = first.name();
     let http = format!(
         "upstream app {{ zone app 64k; server {name}; }}
+         upstream hashed {{ zone hashed 64k; hash $uri; server {name}; }}
          server {{
              listen 127.0.0.1:%%PORT%%;
              status_zone site;
@@ -181,6 +182,9 @@ const BAD: &[BadRequest<'_>] = &[
     ("PATCH", "app/servers/0", "{\"down\":true,\"weight\":0}", 400, "UpstreamBadWeight"),
     ("PATCH", "app/servers/0", "{\"down\":true,\"id\":7}", 400, "UpstreamConfFormatError"),
     ("PATCH", "app/servers/0", "{\"weight\":5,\"server\":\"x\"}", 400, "UpstreamBadAddress"),
+    ("POST", "hashed/servers", "{\"server\":\"127.0.0.1:9\",\"slow_start\":\"1s\"}", 400, "UpstreamBadSlowStart"),
+    ("POST", "hashed/servers", "{\"server\":\"127.0.0.1:9\",\"backup\":true}", 400, "UpstreamNoBackup"),
+    ("PATCH", "hashed/servers/0", "{\"slow_start\":1}", 400, "UpstreamBadSlowStart"),
     ("PATCH", "app/servers/99", "{\"down\":true}", 404, "UpstreamServerNotFound"),
     ("DELETE", "app/servers/x", "", 400, "UpstreamBadServerId"),
     ("PUT", "app/servers", "{}", 405, "MethodDisabled"),

@@ -180,80 +180,83 @@ mod tests {
         assert_eq!(parse("{}"), Ok(ServerParams::default()));
     }
 
+    /// Bodies with the code and the text of their errors.
+    const WRONG: &[(&str, &str, &str)] = &[
+        ("", "JsonError", "json error"),
+        ("[]", "JsonError", "json error"),
+        ("{\"weight\":1", "JsonError", "json error"),
+        ("{\"weight\":1}x", "JsonError", "json error"),
+        (
+            "{\"weight\":\"1\"}",
+            "UpstreamConfFormatError",
+            "invalid \"weight\" value",
+        ),
+        (
+            "{\"server\":1}",
+            "UpstreamConfFormatError",
+            "invalid \"server\" value",
+        ),
+        (
+            "{\"down\":1}",
+            "UpstreamConfFormatError",
+            "invalid \"down\" value",
+        ),
+        (
+            "{\"fail_timeout\":true}",
+            "UpstreamConfFormatError",
+            "invalid \"fail_timeout\" value",
+        ),
+        (
+            "{\"down\":[true]}",
+            "UpstreamConfFormatError",
+            "nested object or list",
+        ),
+        (
+            "{\"id\":1}",
+            "UpstreamConfFormatError",
+            "unknown parameter \"id\"",
+        ),
+        ("{\"weight\":0}", "UpstreamBadWeight", "invalid \"weight\""),
+        ("{\"weight\":-1}", "UpstreamBadWeight", "invalid \"weight\""),
+        (
+            "{\"weight\":1.5}",
+            "UpstreamBadWeight",
+            "invalid \"weight\"",
+        ),
+        (
+            "{\"max_conns\":9223372036854775808}",
+            "UpstreamBadMaxConns",
+            "invalid \"max_conns\"",
+        ),
+        (
+            "{\"max_fails\":-1}",
+            "UpstreamBadMaxFails",
+            "invalid \"max_fails\"",
+        ),
+        (
+            "{\"fail_timeout\":\"1x\"}",
+            "UpstreamBadFailTimeout",
+            "invalid \"fail_timeout\"",
+        ),
+        (
+            "{\"slow_start\":-1}",
+            "UpstreamBadSlowStart",
+            "invalid \"slow_start\"",
+        ),
+        (
+            "{\"service\":\"\"}",
+            "UpstreamBadService",
+            "\"service\" is empty",
+        ),
+    ];
+
     #[test]
     fn values_have_their_types_and_ranges() {
-        for (body, code, text) in [
-            ("", "JsonError", "json error"),
-            ("[]", "JsonError", "json error"),
-            ("{\"weight\":1", "JsonError", "json error"),
-            ("{\"weight\":1}x", "JsonError", "json error"),
-            (
-                "{\"weight\":\"1\"}",
-                "UpstreamConfFormatError",
-                "invalid \"weight\" value",
-            ),
-            (
-                "{\"server\":1}",
-                "UpstreamConfFormatError",
-                "invalid \"server\" value",
-            ),
-            (
-                "{\"down\":1}",
-                "UpstreamConfFormatError",
-                "invalid \"down\" value",
-            ),
-            (
-                "{\"fail_timeout\":true}",
-                "UpstreamConfFormatError",
-                "invalid \"fail_timeout\" value",
-            ),
-            (
-                "{\"down\":[true]}",
-                "UpstreamConfFormatError",
-                "nested object or list",
-            ),
-            (
-                "{\"id\":1}",
-                "UpstreamConfFormatError",
-                "unknown parameter \"id\"",
-            ),
-            ("{\"weight\":0}", "UpstreamBadWeight", "invalid \"weight\""),
-            ("{\"weight\":-1}", "UpstreamBadWeight", "invalid \"weight\""),
-            (
-                "{\"weight\":1.5}",
-                "UpstreamBadWeight",
-                "invalid \"weight\"",
-            ),
-            (
-                "{\"max_conns\":9223372036854775808}",
-                "UpstreamBadMaxConns",
-                "invalid \"max_conns\"",
-            ),
-            (
-                "{\"max_fails\":-1}",
-                "UpstreamBadMaxFails",
-                "invalid \"max_fails\"",
-            ),
-            (
-                "{\"fail_timeout\":\"1x\"}",
-                "UpstreamBadFailTimeout",
-                "invalid \"fail_timeout\"",
-            ),
-            (
-                "{\"slow_start\":-1}",
-                "UpstreamBadSlowStart",
-                "invalid \"slow_start\"",
-            ),
-            (
-                "{\"service\":\"\"}",
-                "UpstreamBadService",
-                "\"service\" is empty",
-            ),
-        ] {
-            let status = if code == "JsonError" { 415 } else { 400 };
+        for (body, code, text) in WRONG {
+            let status = if *code == "JsonError" { 415 } else { 400 };
             assert_eq!(
                 parse(body),
-                Err(ApiError::new(status, code, text)),
+                Err(ApiError::new(status, code, *text)),
                 "{body}"
             );
         }

@@ -48,6 +48,7 @@ pub(super) fn add(group: &SharedGroup<'_>, body: &[u8], version: u64) -> Result<
         let text = format!("upstream \"{}\" has no backup", group.name());
         return Err(ApiError::new(400, "UpstreamNoBackup", text));
     }
+    check_slow_start(group, &params)?;
     apply(&params, &mut server);
     let added = group.peers.add_unique(server);
     let id = added.map_err(|error| match error {
@@ -72,6 +73,7 @@ pub(super) fn change(
 ) -> Result<Json, ApiError> {
     let id = parse_id(id)?;
     let params = ServerParams::parse(body, version, false)?;
+    check_slow_start(group, &params)?;
     let known = find(group, id)?;
     let mut checked = known.server;
     if let Some(text) = &params.server {
@@ -100,6 +102,17 @@ pub(super) fn change(
         }
     })?;
     view(group, id)
+}
+
+/// Refuses `slow_start` in a group with a method that does not support it, as the `server` directive does.
+fn check_slow_start(group: &SharedGroup<'_>, params: &ServerParams) -> Result<(), ApiError> {
+    match params.slow_start_ms.is_some_and(|ms| ms > 0) && !group.allows_backup() {
+        true => {
+            let text = "balancing method does not support \"slow_start\"";
+            Err(ApiError::new(400, "UpstreamBadSlowStart", text))
+        }
+        false => Ok(()),
+    }
 }
 
 /// Removes a server. Returns the list of the other servers.
