@@ -145,7 +145,7 @@ pub(super) fn same(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         let conf = run.conf(x, &http);
         return begin(run, x, cx, conf);
     }
-    run.finish_attempt(x, cx, Outcome::Next, Action::Connecting);
+    run.finish_attempt(x, cx, Outcome::Failed, Action::Connecting);
     Flow::Next(Step::Choose)
 }
 

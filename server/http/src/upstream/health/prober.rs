@@ -44,6 +44,8 @@ struct Schedule {
     waiting: BinaryHeap<Reverse<(u64, Subject)>>,
     /// Checked peers. Checks of other peers are dropped when they are due.
     subjects: HashSet<Subject>,
+    /// Peers with an entry in `waiting` or a check in progress: each has one of them at most.
+    scheduled: HashSet<Subject>,
 }
 
 /// Schedules the next check of a peer when the check in progress is dropped, however it ends.
@@ -149,7 +151,9 @@ impl Prober {
             ))
         });
         let Some((peer_group, label)) = probed else {
-            self.schedule.borrow_mut().subjects.remove(&subject);
+            let mut schedule = self.schedule.borrow_mut();
+            schedule.subjects.remove(&subject);
+            schedule.scheduled.remove(&subject);
             return;
         };
         let delay_ms = check.interval_ms.saturating_add(random(check.jitter_ms));
@@ -203,7 +207,8 @@ impl Schedule {
         self.subjects
             .retain(|subject| subject.0 != at || subjects.contains(subject));
         for subject in subjects {
-            if self.subjects.insert(*subject) {
+            // A peer that returns keeps its check to come.
+            if self.subjects.insert(*subject) && self.scheduled.insert(*subject) {
                 self.waiting.push(Reverse((first_ms(), *subject)));
             }
         }
@@ -218,6 +223,7 @@ impl Schedule {
             if self.subjects.contains(&subject) {
                 return Some(subject);
             }
+            self.scheduled.remove(&subject);
         }
         None
     }

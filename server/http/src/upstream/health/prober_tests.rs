@@ -46,6 +46,16 @@ fn a_peer_that_is_gone_is_not_checked_and_a_new_one_is() {
 }
 
 #[test]
+fn a_peer_that_returns_has_one_check_to_come() {
+    let peers = peers(1);
+    let mut schedule = Schedule::default();
+    schedule.set(0, &subjects(0, &peers), || 10);
+    schedule.set(0, &subjects(0, &[]), || 10);
+    schedule.set(0, &subjects(0, &peers), || 4);
+    assert_eq!(due(&mut schedule, u64::MAX), [(0, peers[0])]);
+}
+
+#[test]
 fn the_next_check_follows_however_a_check_ends() {
     let peers = peers(1);
     let schedule: Rc<RefCell<Schedule>> = Rc::default();
