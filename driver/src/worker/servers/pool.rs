@@ -140,6 +140,10 @@ impl IdleConnections {
 
     /// Takes out a connection that is closed.
     pub fn remove(&mut self, pool: u64, key: Key) {
+        // A thread with abandoned connections alone would not wait for events.
+        if !self.abandoned.is_empty() {
+            self.abandoned.retain(|abandoned| *abandoned != key);
+        }
         let Some(idle) = self.entries.get(key.index as usize) else {
             return;
         };

@@ -294,3 +294,12 @@ fn an_abandoned_pool_gives_up_its_connections() {
     );
     assert_eq!(idle.take(2, &addr(80)), Some(key(3)));
 }
+
+#[test]
+fn an_abandoned_connection_that_ends_is_not_awaited() {
+    let mut idle = IdleConnections::default();
+    assert_eq!(idle.insert((1, 4), addr(80), key(0), 100), None);
+    idle.abandon(1);
+    idle.remove(1, key(0));
+    assert_eq!(idle.surplus_due_ms(), None);
+}
