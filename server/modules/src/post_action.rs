@@ -80,8 +80,9 @@ impl Drop for Running {
     }
 }
 
-/// Maximum number of post actions of a thread at a time. nginx has as many as connections, since its clients wait.
-const RUNNING_MAX: usize = 4096;
+/// Maximum number of post actions of a thread at a time. It leaves most of nginx's 512 `worker_connections` free, since no client
+/// waits for a post action.
+const RUNNING_MAX: usize = 128;
 
 thread_local! {
     /// Post actions of this thread in progress.
