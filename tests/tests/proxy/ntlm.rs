@@ -1,6 +1,6 @@
 //! `ntlm`: a connection to a server for each client that authenticates its connection.
 
-use firstbyte_tests::backend::{Backend, Step, ok};
+use firstbyte_tests::backend::{Backend, Step, answer, ok};
 use firstbyte_tests::{Builder, Client, Server, wait_until};
 
 /// A server with two backends in a group; the backends answer with their names.
@@ -73,8 +73,11 @@ fn other_clients_share_connections() {
 
 #[test]
 fn a_client_keeps_its_server_if_the_connection_is_closed() {
-    let behind =
-        ["a", "b"].map(|name| Backend::answering(move |_| [ok(name), vec![Step::Close]].concat()));
+    // Without the field, a request may meet an idle connection before its end comes, and go to the other server.
+    let behind = ["a", "b"].map(|name| {
+        let last = answer("200 OK", &["Connection: close"], name);
+        Backend::answering(move |_| [last.clone(), vec![Step::Close]].concat())
+    });
     let server = site(&behind).start();
     let mut client = server.client();
     let name = get(&mut client, "/", "Authorization: NTLM x");
