@@ -59,9 +59,10 @@ fn long_functions_say_why() {
 }
 
 /// Engines that a crate above them may import.
-const ENGINES_USED: [(&str, &[&str]); 4] = [
+const ENGINES_USED: [(&str, &[&str]); 5] = [
     // Metrics of page views, which experiments and the store share.
     ("server/base/src", &["http", "beacon"]),
+    ("server/cache/src", &["http"]),
     ("server/upstream/src", &["http"]),
     ("server/http/src", &["http", "proxy_protocol"]),
     // Beacons are bodies of requests, whatever protocol carries them.
