@@ -38,7 +38,7 @@ pub(super) fn header_line(head: &mut RequestHead, fault: Fault, rest: &[u8], set
 
 /// Records that the field of `line` came before.
 fn repeated(head: &mut RequestHead, kind: &[u8], line: &[u8], settings: &Settings) {
-    if let Ok(FieldLine::Field { name, value }) = header::parse(line, settings) {
+    if let Ok(FieldLine::Field { name, value, .. }) = header::parse(line, settings) {
         head.blame_repeated(kind, &line[name], &line[value]);
     }
 }

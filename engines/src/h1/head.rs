@@ -258,12 +258,16 @@ impl HeadParser {
             return self.request_line(line, offset, settings);
         }
         match header::parse(line, settings)? {
-            FieldLine::Field { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::Field { id, name, value } => {
+                self.field(line, id, (name, value), offset, settings)
+            }
             FieldLine::OddName { .. } | FieldLine::NoColon if settings.ignore_invalid_headers => {
                 self.head.note_dropped(Span::new(offset, line.len()));
                 Ok(false)
             }
-            FieldLine::OddName { name, value } => self.field(line, name, value, offset, settings),
+            FieldLine::OddName { name, value } => {
+                self.field(line, FieldId::Other, (name, value), offset, settings)
+            }
             FieldLine::NoColon => Err(Fault::BadHeader),
             FieldLine::End => self.end_of_fields(settings).map(|()| true),
         }
@@ -331,15 +335,14 @@ impl HeadParser {
     fn field(
         &mut self,
         line: &[u8],
-        name: Range<usize>,
-        value: Range<usize>,
+        id: FieldId,
+        (name, value): (Range<usize>, Range<usize>),
         offset: usize,
         settings: &Settings,
     ) -> Result<bool, Fault> {
         if self.head.fields.len() >= settings.max_headers as usize {
             return Err(Fault::TooManyHeaders);
         }
-        let id = FieldId::of(&line[name.clone()]);
         if id != FieldId::Other
             && let Err(fault) = self.known_field(id, &line[value.clone()])
         {

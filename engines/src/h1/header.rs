@@ -5,7 +5,7 @@
 //! refused. Source: RFC 9112 section 5, RFC 9110 section 5.5.
 
 use super::Settings;
-use crate::http::{EACH_BYTE, Fault, bytes_below, is_ows};
+use crate::http::{EACH_BYTE, Fault, FieldId, bytes_below, is_ows};
 use std::ops::Range;
 
 /// A parsed line of a header or trailer section.
@@ -15,6 +15,7 @@ pub(super) enum FieldLine {
     End,
     /// A field, as ranges of the line.
     Field {
+        id: FieldId,
         name: Range<usize>,
         value: Range<usize>,
     },
@@ -39,7 +40,19 @@ pub(super) fn parse(line: &[u8], settings: &Settings) -> Result<FieldLine, Fault
     if line.is_empty() {
         return Ok(FieldLine::End);
     }
-    let (name_end, odd) = scan_name(line, settings.underscores_in_headers)?;
+    let end = name_end(line).unwrap_or_default();
+    let mut id = FieldId::of(&line[..end]);
+    let (name_end, odd) = match id {
+        FieldId::Other => {
+            let (scanned, odd) = scan_name(line, settings.underscores_in_headers)?;
+            if end == 0 {
+                id = FieldId::of(&line[..scanned]);
+            }
+            (scanned, odd)
+        }
+        // The names of known fields are valid, so their bytes need no check one by one.
+        _ => (end, false),
+    };
     if name_end == line.len() {
         return Ok(FieldLine::NoColon);
     }
@@ -49,7 +62,7 @@ pub(super) fn parse(line: &[u8], settings: &Settings) -> Result<FieldLine, Fault
     Ok(if odd {
         FieldLine::OddName { name, value }
     } else {
-        FieldLine::Field { name, value }
+        FieldLine::Field { id, name, value }
     })
 }
 
@@ -173,7 +186,7 @@ mod tests {
 
     fn text(line: &str) -> Option<(&str, &str)> {
         match parsed(line.as_bytes()) {
-            Ok(FieldLine::Field { name, value }) => Some((&line[name], &line[value])),
+            Ok(FieldLine::Field { name, value, .. }) => Some((&line[name], &line[value])),
             _ => None,
         }
     }

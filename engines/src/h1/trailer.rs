@@ -67,7 +67,7 @@ impl TrailerReader {
             FieldLine::End => Ok(true),
             FieldLine::NoColon => Err(Fault::BadTrailer),
             FieldLine::OddName { .. } if settings.ignore_invalid_headers => Ok(false),
-            FieldLine::OddName { name, value } | FieldLine::Field { name, value } => {
+            FieldLine::OddName { name, value } | FieldLine::Field { name, value, .. } => {
                 if self.lines >= settings.max_headers {
                     return Err(Fault::TrailerTooLarge);
                 }

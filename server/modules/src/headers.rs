@@ -268,7 +268,7 @@ fn apply_expires(x: &mut Exchange, cx: &mut Ctx<'_>, expires: &Expires) {
         }
     };
     let now = cx.clock.unix_s();
-    let (date, cache): (&[u8], String) = match (rule, x.reply.last_modified) {
+    let (date, cache): (&[u8], String) = match (rule, x.reply.modified_s()) {
         (Rule::Off, _) => return,
         (Rule::Epoch, _) => (b"Thu, 01 Jan 1970 00:00:01 GMT", "no-cache".to_owned()),
         (Rule::Max, _) => (

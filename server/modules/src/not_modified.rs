@@ -63,7 +63,7 @@ fn lists_etag(x: &Exchange, id: FieldId, weak: bool) -> bool {
 /// `If-Unmodified-Since` and `If-Match`.
 fn precondition_holds(x: &Exchange) -> bool {
     if let Some(value) = x.head.field(FieldId::IfUnmodifiedSince) {
-        let unmodified = matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if time >= last);
+        let unmodified = matches!((x.reply.modified_s(), parse_http_date(value)), (Some(last), Some(time)) if time >= last);
         if !unmodified {
             return false;
         }
@@ -72,7 +72,7 @@ fn precondition_holds(x: &Exchange) -> bool {
 }
 
 fn is_modified(x: &Exchange, value: &[u8]) -> bool {
-    let (Some(last), rule) = (x.reply.last_modified, *x.route.core_loc().if_modified_since) else {
+    let (Some(last), rule) = (x.reply.modified_s(), *x.route.core_loc().if_modified_since) else {
         return true;
     };
     match (rule, parse_http_date(value)) {

@@ -79,7 +79,7 @@ fn if_range_holds(x: &Exchange) -> bool {
     if value.len() >= 2 && value.ends_with(b"\"") {
         return x.reply.etag.as_deref() == Some(value);
     }
-    matches!((x.reply.last_modified, parse_http_date(value)), (Some(last), Some(time)) if last == time)
+    matches!((x.reply.modified_s(), parse_http_date(value)), (Some(last), Some(time)) if last == time)
 }
 
 /// Sends several ranges. Content codings become fields of the parts, since the multipart body has none (RFC 9110

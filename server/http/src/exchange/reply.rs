@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use engines::http::{ResponseHead, SharedBytes};
+use engines::http::{ResponseHead, SharedBytes, parse_http_date};
 use server_base::files::Opened;
 
 use super::ContentType;
@@ -20,9 +20,9 @@ part! {
         pub charset: Vec<u8> => clear,
         /// Length of the body in bytes, if it is known.
         pub content_length: Option<u64>,
-        /// Modification time of the content, seconds since 1970.
+        /// Modification time of the content, seconds since 1970; `None` if it is unknown or only a text.
         pub last_modified: Option<i64>,
-        /// That time as text, as a server behind this one sent it.
+        /// `Last-Modified` of an upstream server. Few responses need its number: [`Reply::modified_s`].
         pub last_modified_text: Option<Rc<[u8]>>,
         /// `ETag`.
         pub etag: Option<SharedBytes>,
@@ -42,5 +42,13 @@ part! {
         pub fields: ResponseHead => clear,
         /// Trailer fields.
         pub trailers: ResponseHead => clear,
+    }
+}
+
+impl Reply {
+    /// Returns the modification time of the content, seconds since 1970; `None` if it is unknown or no valid date.
+    pub fn modified_s(&self) -> Option<i64> {
+        let parsed = || parse_http_date(self.last_modified_text.as_deref()?);
+        self.last_modified.or_else(parsed)
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! Source: nginx documentation, `proxy_hide_header`, `proxy_pass_header`, `proxy_force_ranges`.
 
-use engines::http::{Field, FieldId, ResponseHead, Version, parse_http_date, parse_length};
+use engines::http::{Field, FieldId, ResponseHead, Version, parse_length};
 use server_base::errlog::{Level, Printable};
 
 use super::conf::UpstreamConf;
@@ -102,7 +102,6 @@ pub(super) fn copy(x: &mut Exchange, conf: &UpstreamConf, head: &ResponseHead) {
             FieldId::Etag => reply.etag = Some(value.into()),
             // The last header stage writes no modification time for other statuses.
             FieldId::LastModified if matches!(head.status, 200 | 206 | 304) => {
-                reply.last_modified = parse_http_date(value);
                 reply.last_modified_text = Some(value.into());
             }
             _ => reply.fields.push_field(head, field),
