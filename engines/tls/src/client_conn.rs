@@ -112,7 +112,7 @@ impl ClientConn {
                 };
             }
             State::Open(mut conn) => {
-                self.records.receive(&mut *conn, input, sink)?;
+                self.records.receive_open(&mut *conn, input, sink)?;
                 self.state = State::Open(conn);
             }
             State::Dead => {}

@@ -112,6 +112,28 @@ impl Records {
         Ok(progress)
     }
 
+    /// As [`Self::receive`], on a connection that is open. Only the bytes that complete a record are copied behind its
+    /// beginning; the records behind it are decrypted in place.
+    ///
+    /// # Errors
+    /// Those of [`Self::receive`].
+    pub(crate) fn receive_open<R: Role>(
+        &mut self,
+        conn: &mut R,
+        input: &mut [u8],
+        sink: &mut dyn FnMut(&[u8]),
+    ) -> Result<(), Error> {
+        let missing = missing_bytes(&self.partial, input);
+        let (first, rest) = input.split_at_mut(missing.unwrap_or(0));
+        if !first.is_empty() && !rest.is_empty() {
+            self.receive(conn, first, sink)?;
+        } else {
+            return self.receive(conn, input, sink).map(drop);
+        }
+        // rustls leaves a record with a part of a message in the input: then the rest is behind it.
+        self.receive(conn, rest, sink).map(drop)
+    }
+
     fn process<R: Role>(
         &mut self,
         conn: &mut R,
@@ -273,6 +295,20 @@ impl Records {
     }
 }
 
+/// Returns how many bytes of `input` complete the record that `partial` begins; `None` if there is none, or its length has
+/// not come.
+fn missing_bytes(partial: &[u8], input: &[u8]) -> Option<usize> {
+    if partial.is_empty() {
+        return None;
+    }
+    let mut head = partial.iter().chain(input).copied().skip(LENGTH_AT);
+    let length = u16::from_be_bytes([head.next()?, head.next()?]);
+    let whole = HEAD_BYTES + usize::from(length);
+    whole
+        .checked_sub(partial.len())
+        .map(|missing| missing.min(input.len()))
+}
+
 /// Appends the output of `write`, after making enough room.
 pub(crate) fn encode(
     out: &mut Vec<u8>,
@@ -288,6 +324,9 @@ pub(crate) fn encode(
     out.truncate(start + written);
 }
 
+/// Bytes of a record's head, and the place of the length in it (RFC 8446 section 5.1).
+const HEAD_BYTES: usize = 5;
+const LENGTH_AT: usize = 3;
 /// Most plaintext of a record (RFC 8446 section 5.1), bytes.
 pub(crate) const RECORD_BYTES: usize = 1 << 14;
 /// Overhead of a record in bytes: its head, an explicit nonce of TLS 1.2, the content type of TLS 1.3, the tag.
@@ -301,3 +340,26 @@ const MESSAGES_AFTER_ERROR: usize = 8;
 /// Types of records (RFC 8446 section 5.1): an alert, and anything encrypted.
 const ALERT: u8 = 21;
 const ENCRYPTED: u8 = 23;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_complete_a_record_are_counted() {
+        let record = [23, 3, 3, 1, 2];
+        for (partial, input, missing) in [
+            (&record[..0], &record[..], None),
+            (&record[..2], &record[2..4], None),
+            (&record[..1], &record[1..], Some(4)),
+            (&record[..], &[0; 1000], Some(258)),
+            (&record[..], &[0; 258], Some(258)),
+            (&record[..], &[0; 257], Some(257)),
+        ] {
+            assert_eq!(missing_bytes(partial, input), missing, "{partial:?}");
+        }
+        let more = [&record[..], &[0; 258]].concat();
+        assert_eq!(missing_bytes(&more, &[0]), Some(0), "it is whole");
+        assert_eq!(missing_bytes(&[&more[..], &[0]].concat(), &[0]), None);
+    }
+}

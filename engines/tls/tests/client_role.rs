@@ -115,6 +115,31 @@ fn both_ends_get_what_the_other_sent_however_it_is_cut() {
 }
 
 #[test]
+fn open_client_keeps_no_more_than_the_beginning_of_a_record() {
+    const PIECES: [usize; 6] = [1, 3, 4, 5, 60_000, 1 << 17];
+    let (config, text) = (server(&leaf()), vec![b'x'; 1 << 20]);
+    for piece in PIECES {
+        let mut ends = Ends::new(&any(0));
+        ends.run(&config, usize::MAX).expect("they agree");
+        let empty = ends.client.memory_bytes();
+        let mut down = Scratch::default();
+        ends.server
+            .encrypt(&text, 1 << 14, &mut down)
+            .expect("it is open");
+        for piece in down.filled().to_vec().chunks_mut(piece) {
+            ends.server_sent(piece, usize::MAX).expect("it is whole");
+            let kept = ends.client.memory_bytes() - empty;
+            assert!(kept <= 2 * RECORD_BYTES, "{kept}");
+        }
+        assert!(ends.at_client == text);
+        assert_eq!(ends.client.memory_bytes(), empty);
+    }
+}
+
+/// The longest record (RFC 8446 section 5.2), bytes.
+const RECORD_BYTES: usize = 5 + (1 << 14) + 256;
+
+#[test]
 fn end_of_the_server_is_noticed() {
     let config = server(&leaf());
     let mut ends = Ends::new(&any(0));

@@ -86,6 +86,8 @@ fn receive_tls<N: Net>(
         let input = &mut sh.scratch[..most];
         let read = sh.net.receive(socket, input)?;
         let plain = &mut sh.attempts.buffer;
+        // A body may have taken the memory: one allocation for all records of the read.
+        plain.reserve(read);
         let opened = tls.open(&mut input[..read], plain);
         opened.map_err(io::Error::other)?;
         let counted = tls.count_empty(read, plain.is_empty());

@@ -257,6 +257,14 @@ pub(crate) fn seal<S: Session, N: Net>(
             out.advance(most as u64);
             continue;
         }
+        // A request's head as a rule is a single piece: it is encrypted without a copy.
+        if let Some(bytes) = out.only_bytes()
+            && bytes.len() as u64 <= SEALED_BYTES - total
+        {
+            let sealed = encrypt(tls, bytes, &mut buffers.records, now_ms)?;
+            out.advance(sealed);
+            return Ok(total + sealed);
+        }
         collect(
             out,
             net,
