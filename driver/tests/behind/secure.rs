@@ -34,11 +34,9 @@ impl Pair {
         };
         let client = |digest, alpn: &[u8]| {
             let config = ClientConfig::new(ServerTrust::Any, vec![alpn.to_vec()], 0);
-            Arc::new(ServerTls {
-                config: config.expect("it can be set up"),
-                digest: [digest; 32],
-                name: ServerName::try_from("b").expect("a host name"),
-            })
+            let config = config.expect("it can be set up").into();
+            let name = ServerName::try_from("b").expect("a host name");
+            Arc::new(ServerTls::new(config, [digest; 32], name))
         };
         Self {
             server: Arc::new(Config::build(settings).expect("the settings go together")),
@@ -59,11 +57,8 @@ impl Pair {
             ..ClientSettings::default()
         };
         let (config, digest) = settings.build().expect("the settings go together");
-        Arc::new(ServerTls {
-            config,
-            digest,
-            name: ServerName::try_from("b").expect("a host name"),
-        })
+        let name = ServerName::try_from("b").expect("a host name");
+        Arc::new(ServerTls::new(config.into(), digest, name))
     }
 
     /// Makes the server's end of a connection.

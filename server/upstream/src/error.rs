@@ -49,6 +49,8 @@ pub enum Failure {
     InvalidDetail(Box<str>),
     /// TLS failed to establish, or broke; the text is the reason.
     Handshake(Box<str>),
+    /// Our certificate for a handshake cannot be loaded; the text is the reason.
+    Certificate(Box<str>),
     /// The request cannot be sent; the text is the reason.
     Unsendable(&'static str),
 }

@@ -64,9 +64,7 @@ impl Pool {
             protocol => mix(self.id ^ u64::from(protocol)),
         };
         if let Some(tls) = tls {
-            let mut hash = Fnv::default();
-            (id, tls.digest, &tls.name).hash(&mut hash);
-            id = mix(hash.finish());
+            id = mix(id ^ tls.pool_digest());
         }
         if let Some(addr) = bind {
             let mut hash = Fnv::default();
@@ -102,6 +100,13 @@ mod tests {
         timeout_ms: 1,
     };
 
+    fn tls(digest: u8, name: &'static str) -> Arc<ServerTls> {
+        let config = ClientConfig::new(ServerTrust::Any, Vec::new(), 0);
+        let name = ServerName::try_from(name).expect("a host name");
+        let config = config.expect("it can be set up").into();
+        Arc::new(ServerTls::new(config, [digest; 32], name))
+    }
+
     fn are_distinct(mut ids: Vec<u64>) -> bool {
         ids.sort_unstable();
         ids.windows(2).all(|two| two[0] != two[1])
@@ -133,14 +138,6 @@ mod tests {
 
     #[test]
     fn a_pool_is_of_one_local_address_and_one_set_of_tls_settings() {
-        let tls = |digest, name| {
-            let config = ClientConfig::new(ServerTrust::Any, Vec::new(), 0);
-            Arc::new(ServerTls {
-                config: config.expect("it can be set up"),
-                digest: [digest; 32],
-                name: ServerName::try_from(name).expect("a host name"),
-            })
-        };
         let of = |tls: Option<Arc<_>>, bind| {
             let pool = POOL.for_connections(HTTP1.id, tls.as_deref(), bind);
             pool.id

@@ -3,9 +3,12 @@
 //! Absent: establishing a connection, which belongs to the driver.
 
 use std::fmt;
+use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use server_base::files::Files;
+use server_base::hash::Fnv;
 use tls::{ClientConfig, PolicyDigest, ServerName};
 
 use crate::protocol::ProtocolSpec;
@@ -72,12 +75,58 @@ pub struct Route {
 /// TLS of connections to a server, client role.
 #[derive(Debug)]
 pub struct ServerTls {
-    /// Settings, with the sessions for resumption.
-    pub config: ClientConfig,
-    /// A digest of all settings, equal after a reload that did not change them. Idle connections are reused by it.
+    /// Settings of its handshakes.
+    pub config: HandshakeConfig,
+    /// A digest of all settings, equal after a reload that did not change them, unless files are named by variables. Idle
+    /// connections are reused by it.
     pub digest: PolicyDigest,
     /// The name for SNI, verification and sessions. The settings determine its use.
     pub name: ServerName<'static>,
+    pool_digest: u64,
+}
+
+/// Settings of handshakes, with the sessions for resumption.
+#[derive(Debug)]
+pub enum HandshakeConfig {
+    /// Made with the configuration.
+    Made(ClientConfig),
+    /// Made for each handshake: a request on an idle connection loads nothing.
+    Loaded(Box<dyn LoadConfig>),
+}
+
+/// Makes the settings of a handshake that depend on files.
+pub trait LoadConfig: fmt::Debug + Send + Sync {
+    /// Reads the files. `now_ms` is monotonic, in milliseconds.
+    ///
+    /// # Errors
+    /// They cannot be used: the text for the log.
+    fn load(&self, files: &mut dyn Files, now_ms: u64) -> Result<ClientConfig, String>;
+}
+
+impl From<ClientConfig> for HandshakeConfig {
+    fn from(config: ClientConfig) -> Self {
+        Self::Made(config)
+    }
+}
+
+impl ServerTls {
+    /// Settings with a digest of everything in them but the name.
+    pub fn new(config: HandshakeConfig, digest: PolicyDigest, name: ServerName<'static>) -> Self {
+        // Requests need the digest each time, so it is computed once.
+        let mut hash = Fnv::default();
+        (digest, &name).hash(&mut hash);
+        Self {
+            config,
+            digest,
+            name,
+            pool_digest: hash.finish(),
+        }
+    }
+
+    /// Returns a digest of settings and name, for the number of a pool.
+    pub(crate) fn pool_digest(&self) -> u64 {
+        self.pool_digest
+    }
 }
 
 impl PartialEq for ServerTls {

@@ -108,7 +108,7 @@ fn message(failure: &Failure, peer: &str) -> String {
         Failure::TimedOut => format!("{peer} timed out ({TIMED_OUT})"),
         Failure::Closed => format!("{peer} prematurely closed connection"),
         Failure::Invalid(_) | Failure::InvalidDetail(_) => format!("{peer} sent invalid response"),
-        Failure::Handshake(text) => text.to_string(),
+        Failure::Handshake(text) | Failure::Certificate(text) => text.to_string(),
         Failure::Unsendable(_) => "the request cannot be sent".to_owned(),
     }
 }

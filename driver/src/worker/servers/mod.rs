@@ -31,8 +31,8 @@ use engines::http::BodyLength;
 use server_base::hash::Fnv;
 use server_base::waker::WakeKey;
 use server_upstream::request::Failure;
-use server_upstream::route::Route;
-use tls::{ClientConn, Fault};
+use server_upstream::route::{HandshakeConfig, Route, ServerTls};
+use tls::ClientConn;
 
 use super::dialer::Dial;
 use super::net::Net;
@@ -66,8 +66,8 @@ pub fn begin<N: Net>(
         c.state = State::Open(streams::resume(kept, &group.route));
         return join(c, sh, group);
     }
-    if let Err(fault) = secure(&mut c.link, &group.route) {
-        group.fail(&of_tls(&fault));
+    if let Err(failure) = secure(&mut c.link, &group.route, sh) {
+        group.fail(&failure);
         return Disposition::Close;
     }
     if group.route.protocol.streams {
@@ -229,16 +229,39 @@ fn dial_anew<N: Net>(sh: &mut Shared<N>, group: Group) {
 }
 
 /// Begins TLS on a new connection: the first message waits until the socket is connected.
-fn secure<S>(link: &mut Link<S>, route: &Route) -> Result<(), Fault> {
-    if link.requests == 0
-        && let Some(tls) = &route.tls
-    {
-        let mut peer = Fnv::default();
-        (&route.addr, route.group).hash(&mut peer);
-        let session = ClientConn::to_peer(&tls.config, tls.name.clone(), peer.finish())?;
-        link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
-        link.tls = Some(Arc::clone(tls));
+#[inline]
+fn secure<N: Net>(
+    link: &mut Link<N::Socket>,
+    route: &Route,
+    sh: &mut Shared<N>,
+) -> Result<(), Failure> {
+    match &route.tls {
+        Some(tls) if link.requests == 0 => begin_tls(link, route, tls, sh),
+        _ => Ok(()),
     }
+}
+
+fn begin_tls<N: Net>(
+    link: &mut Link<N::Socket>,
+    route: &Route,
+    tls: &Arc<ServerTls>,
+    sh: &mut Shared<N>,
+) -> Result<(), Failure> {
+    let loaded;
+    let config = match &tls.config {
+        HandshakeConfig::Made(config) => config,
+        HandshakeConfig::Loaded(own) => {
+            let made = own.load(&mut sh.files, sh.clock.mono_ms);
+            loaded = made.map_err(|why| Failure::Certificate(why.into()))?;
+            &loaded
+        }
+    };
+    let mut peer = Fnv::default();
+    (&route.addr, route.group).hash(&mut peer);
+    let session = ClientConn::to_peer(config, tls.name.clone(), peer.finish());
+    let session = session.map_err(|fault| of_tls(&fault))?;
+    link.transport = Transport::Tls(Box::new(TlsStream::new(session)));
+    link.tls = Some(Arc::clone(tls));
     Ok(())
 }
 

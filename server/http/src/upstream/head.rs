@@ -115,12 +115,15 @@ fn fail(
     attempt: &UpstreamRequest,
     error: &UpstreamError,
 ) -> Flow {
-    let action = action(attempt);
+    let action = match error.failure {
+        Failure::Certificate(_) => Action::Handshaking,
+        _ => action(attempt),
+    };
     run.request = attempt.take_head();
     log_failure(x, &error.failure, action);
     // Faults of ours: no other server mends them, and they are not counted against this one.
     let is_ours = match error.failure {
-        Failure::Unsendable(_) | Failure::NoConnection => true,
+        Failure::Unsendable(_) | Failure::Certificate(_) | Failure::NoConnection => true,
         Failure::Socket { call, .. } => makes_socket(call),
         _ => false,
     };

@@ -37,6 +37,7 @@ impl Failed {
             | Failure::NoConnection
             | Failure::Closed
             | Failure::Handshake(_)
+            | Failure::Certificate(_)
             | Failure::Unsendable(_) => NextUpstream::ERROR,
         };
         Self {

@@ -51,7 +51,9 @@ pub(super) fn log_failure(x: &Exchange, failure: &Failure, action: Action) {
         Failure::Invalid(what) => {
             x.log_while(Level::Error, action, format_args!("upstream {what}"))
         }
-        Failure::InvalidDetail(ref text) | Failure::Handshake(ref text) => {
+        Failure::InvalidDetail(ref text)
+        | Failure::Handshake(ref text)
+        | Failure::Certificate(ref text) => {
             x.log_while(Level::Error, action, format_args!("{text}"))
         }
         Failure::Unsendable(what) => x.log_while(Level::Error, action, format_args!("{what}")),

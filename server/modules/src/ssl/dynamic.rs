@@ -1,4 +1,5 @@
-//! `ssl_certificate` and `ssl_certificate_key` with variables: loaded at each handshake, by the worker with its own rights.
+//! `ssl_certificate` and `ssl_certificate_key` with variables, and those of connections to servers: loaded at each
+//! handshake, by the worker with its own rights.
 //!
 //! If one word of a server has a variable, all its certificates and keys are loaded at the handshake, as in nginx.
 //! Passwords are read with the configuration. A mismatched pair may result from a change between two reads of the
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use conf::{Builder, ConfError, Directive};
 use engines::http::FileRange;
 use server_base::errlog::{Level, Shown};
-use server_base::files::{FileError, OpenPolicy};
+use server_base::files::{FileError, Files, OpenPolicy};
 use server_http::assemble::ConfigBuilder;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::handler::DynamicCertificates;
@@ -23,14 +24,19 @@ use server_http::value::Value;
 use tls::{Chain, Config, Identity, Key};
 
 use super::cache::{Cache, CacheLookup, Id, Object, Stamp};
-use super::files::{self, DATA, MISMATCH};
+use super::files::{self, DATA, MISMATCH, cannot_open};
 
 /// The certificates of a server.
 pub(super) struct CertificateTemplates {
     pairs: Vec<(Value, Value)>,
-    passwords: Vec<Vec<u8>>,
     /// The certificates without variables.
     fixed: Vec<Identity>,
+    loader: Arc<CertificateLoader>,
+}
+
+/// Loads certificates and keys by their names.
+pub(super) struct CertificateLoader {
+    passwords: Vec<Vec<u8>>,
     cache: Option<Arc<Cache>>,
     /// The directory of relative paths.
     prefix: PathBuf,
@@ -65,46 +71,52 @@ impl CertificateTemplates {
         };
         Ok(Self {
             pairs,
-            passwords,
             fixed,
-            cache,
-            prefix: b.loader().conf_path(b""),
+            loader: Arc::new(CertificateLoader {
+                passwords,
+                cache,
+                prefix: b.loader().conf_path(b""),
+            }),
         })
     }
 
-    /// Returns the certificate for a server, as the client of a connection; `None` if its name is empty.
-    ///
-    /// # Errors
-    /// The text for the log, if it cannot be loaded.
-    pub(super) fn client_identity(
-        &self,
-        x: &mut Exchange,
-        cx: &mut Ctx<'_>,
-    ) -> Result<Option<Identity>, String> {
-        let Some(pair) = self.pairs.first() else {
-            return Ok(None);
-        };
-        if pair.0.to_vec(x, cx).is_empty() {
-            return Ok(None);
-        }
-        self.identity(x, cx, pair).map(Some)
+    /// Returns the loader, which holds no other part of the configuration.
+    pub(super) fn loader(&self) -> &Arc<CertificateLoader> {
+        &self.loader
     }
 
-    fn identity(
+    /// Returns the names of the certificate and its key for a server, as the client of a connection; `None` if the first
+    /// one is empty.
+    pub(super) fn client_pair(&self, x: &mut Exchange, cx: &mut Ctx<'_>) -> Option<[Id; 2]> {
+        let (certificate, key) = self.pairs.first()?;
+        let certificate = certificate.to_vec(x, cx);
+        let is_named = !certificate.is_empty();
+        is_named.then(|| self.loader.pair(certificate, key.to_vec(x, cx)))
+    }
+}
+
+impl CertificateLoader {
+    fn pair(&self, certificate: Vec<u8>, key: Vec<u8>) -> [Id; 2] {
+        [self.id(false, certificate), self.id(true, key)]
+    }
+
+    /// Loads a certificate and its key, from the cache or from files. `now_ms` is monotonic, in milliseconds.
+    ///
+    /// # Errors
+    /// The text for the log, if one cannot be loaded, or they do not belong together.
+    pub(super) fn identity(
         &self,
-        x: &mut Exchange,
-        cx: &mut Ctx<'_>,
-        (certificate, key): &(Value, Value),
+        files: &mut dyn Files,
+        now_ms: u64,
+        [certificate, key]: &[Id; 2],
     ) -> Result<Identity, String> {
-        let certificate = self.id(false, certificate.to_vec(x, cx));
-        let key = self.id(true, key.to_vec(x, cx));
         let mut anew = false;
         loop {
-            let chain = match self.object(cx, &certificate, anew)? {
+            let chain = match self.object((files, now_ms), certificate, anew)? {
                 Object::Chain(chain) => chain,
                 Object::Key(_) => return Err("internal error".to_owned()),
             };
-            let secret = match self.object(cx, &key, anew)? {
+            let secret = match self.object((files, now_ms), key, anew)? {
                 Object::Key(secret) => secret,
                 Object::Chain(_) => return Err("internal error".to_owned()),
             };
@@ -112,7 +124,7 @@ impl CertificateTemplates {
                 Ok(identity) => return Ok(identity),
                 Err(_) if !anew => anew = true,
                 Err(_) => {
-                    let name = display(&key);
+                    let name = display(key);
                     return Err(format!("SSL_use_PrivateKey(\"{name}\") failed {MISMATCH}"));
                 }
             }
@@ -137,24 +149,29 @@ impl CertificateTemplates {
     }
 
     /// Returns an object from the cache, or reads it from its file if `anew`.
-    fn object(&self, cx: &mut Ctx<'_>, id: &Id, anew: bool) -> Result<Object, String> {
+    fn object(
+        &self,
+        (files, now_ms): (&mut dyn Files, u64),
+        id: &Id,
+        anew: bool,
+    ) -> Result<Object, String> {
         let Some(cache) = &self.cache else {
-            return Ok(self.read(cx, id)?.0);
+            return Ok(self.read(files, id)?.0);
         };
-        let now_s = cx.clock.mono_ms / 1000;
+        let now_s = now_ms / 1000;
         let found = match anew && !id.is_data {
             true => CacheLookup::Nothing,
             false => cache.find(id, now_s),
         };
         match found {
             CacheLookup::Valid(object) => return Ok(object),
-            CacheLookup::Old(object, stamp) if stamp.is_some() && stamp == stamp_now(cx, id) => {
+            CacheLookup::Old(object, stamp) if stamp.is_some() && stamp == stamp_now(files, id) => {
                 cache.insert(id, object.clone(), stamp, now_s);
                 return Ok(object);
             }
             _ => {}
         }
-        match self.read(cx, id) {
+        match self.read(files, id) {
             Ok((object, stamp, true)) => {
                 cache.insert(id, object.clone(), stamp, now_s);
                 Ok(object)
@@ -172,7 +189,7 @@ impl CertificateTemplates {
 
     /// Reads a certificate or a key. The flag is false if it must not be cached: another server may lack the password
     /// of an encrypted key.
-    fn read(&self, cx: &mut Ctx<'_>, id: &Id) -> Result<(Object, Stamp, bool), String> {
+    fn read(&self, files: &mut dyn Files, id: &Id) -> Result<(Object, Stamp, bool), String> {
         let what = if id.is_key {
             "certificate key"
         } else {
@@ -181,7 +198,7 @@ impl CertificateTemplates {
         let failed = |why: String| format!("cannot load {what} \"{}\": {why}", display(id));
         let (text, stamp) = match id.name.strip_prefix(DATA) {
             Some(data) if id.is_data => (data.to_vec(), None),
-            _ => file(cx, &id.name).map_err(failed)?,
+            _ => file(files, &id.name).map_err(failed)?,
         };
         if !id.is_key {
             let chain = Chain::from_pem(&text).map_err(|fault| failed(fault.to_string()))?;
@@ -197,8 +214,10 @@ impl CertificateTemplates {
 impl DynamicCertificates for CertificateTemplates {
     fn load(&self, x: &mut Exchange, cx: &mut Ctx<'_>, settings: &Config) -> Option<Config> {
         let mut identities = self.fixed.clone();
-        for pair in &self.pairs {
-            match self.identity(x, cx, pair) {
+        for (certificate, key) in &self.pairs {
+            let certificate = certificate.to_vec(x, cx);
+            let pair = self.loader.pair(certificate, key.to_vec(x, cx));
+            match (self.loader).identity(cx.files, cx.clock.mono_ms, &pair) {
                 Ok(identity) => identities.push(identity),
                 Err(why) => {
                     x.log(Level::Error, format_args!("{why} while SSL handshaking"));
@@ -211,12 +230,10 @@ impl DynamicCertificates for CertificateTemplates {
 }
 
 /// Reads a file; returns its bytes and its stamp.
-fn file(cx: &mut Ctx<'_>, path: &[u8]) -> Result<(Vec<u8>, Stamp), String> {
+fn file(files: &mut dyn Files, path: &[u8]) -> Result<(Vec<u8>, Stamp), String> {
     let name = Shown(path).to_string();
-    let failed =
-        |error: FileError| files::cannot_open(&io::Error::from_raw_os_error(error.errno), &name);
-    let opened = cx
-        .files
+    let failed = |error: FileError| cannot_open(&io::Error::from_raw_os_error(error.errno), &name);
+    let opened = files
         .open_descriptor(path, &OpenPolicy::default())
         .map_err(failed)?;
     let Some(file) = opened.file.as_ref().filter(|_| opened.meta.is_file) else {
@@ -230,13 +247,13 @@ fn file(cx: &mut Ctx<'_>, path: &[u8]) -> Result<(Vec<u8>, Stamp), String> {
         offset: 0,
         len: opened.meta.size,
     };
-    let bytes = cx.files.read(&range);
-    let bytes = bytes.map_err(|error| files::cannot_open(&error, &name))?;
+    let bytes = files.read(&range);
+    let bytes = bytes.map_err(|error| cannot_open(&error, &name))?;
     Ok((bytes, Some((opened.meta.mtime_s, opened.meta.ino))))
 }
 
-fn stamp_now(cx: &mut Ctx<'_>, id: &Id) -> Stamp {
-    let meta = cx.files.stat(&id.name, &OpenPolicy::default()).ok()?;
+fn stamp_now(files: &mut dyn Files, id: &Id) -> Stamp {
+    let meta = files.stat(&id.name, &OpenPolicy::default()).ok()?;
     Some((meta.mtime_s, meta.ino))
 }
 

@@ -1,8 +1,9 @@
 //! Files in memory, behind the interface of the core.
 
 use std::collections::BTreeMap;
-use std::fs::File;
+use std::fs::{self, File};
 use std::rc::Rc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use engines::http::{FileHandle, SharedBytes};
 use server_base::files::{DirEntry, FileError, Files, Meta, OpenPolicy, Opened};
@@ -28,6 +29,18 @@ impl Disk {
             self.0.entry(path[..at].into()).or_insert(Node::Dir);
         }
         self.0.insert(path.into(), node);
+    }
+
+    /// Adds a file that is read from its descriptor.
+    pub(crate) fn add_descriptor(&mut self, path: &str, bytes: &[u8]) {
+        static FILES: AtomicU32 = AtomicU32::new(0);
+        let number = FILES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("firstbyte-site-{}-{number}", std::process::id());
+        let place = std::env::temp_dir().join(name);
+        fs::write(&place, bytes).expect("the temporary directory is writable");
+        let handle = Rc::new(File::open(&place).expect("the file was made above").into());
+        fs::remove_file(place).expect("the file was made above");
+        self.add(path, Node::File(bytes.into(), Some(handle)));
     }
 
     pub(crate) fn look(&self, path: &[u8]) -> Result<&Node, FileError> {

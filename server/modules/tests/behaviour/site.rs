@@ -5,7 +5,6 @@ use std::fs::{self, File};
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
@@ -171,14 +170,7 @@ impl Site {
     /// A site with a file of any bytes.
     #[must_use]
     pub(crate) fn file_of_bytes(mut self, path: &str, text: &[u8]) -> Self {
-        static FILES: AtomicU32 = AtomicU32::new(0);
-        let number = FILES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("firstbyte-site-{}-{number}", std::process::id());
-        let place = std::env::temp_dir().join(name);
-        fs::write(&place, text).expect("the temporary directory is writable");
-        let handle = Rc::new(File::open(&place).expect("the file was made above").into());
-        fs::remove_file(place).expect("the file was made above");
-        self.disk.add(path, Node::File(text.into(), Some(handle)));
+        self.disk.add_descriptor(path, text);
         self
     }
 

@@ -2,9 +2,12 @@
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`, `ngx_http_uwsgi_module`.
 
-use server_upstream::route::Route;
+use std::sync::Arc;
+
+use server_upstream::route::{HandshakeConfig, Route, ServerTls};
 use tls::ServerName;
 
+use crate::disk::Disk;
 use crate::site::Site;
 use crate::tls_settings::pair;
 
@@ -215,45 +218,118 @@ fn locations_inherit_settings_and_set_their_own() {
     assert_ne!(digest("/a"), digest("/d"), "commands replace those around");
 }
 
+/// The settings of connections for requests to a location with a certificate that its arguments name.
+fn named_by_arguments(directives: &str, paths: &[&str]) -> Vec<Arc<ServerTls>> {
+    let mut site = site(&format!(
+        "server {{ server_name localhost; location / {{ proxy_pass https://127.0.0.2; {directives}
+           proxy_ssl_certificate $arg_c; proxy_ssl_certificate_key $arg_k; }} }}"
+    ));
+    for path in paths {
+        assert_eq!(site.get(path).status, 200, "{path}");
+    }
+    let sent = site.servers.sent();
+    let tls = sent.into_iter().map(|sent| sent.route.tls);
+    tls.map(|tls| tls.expect("the URL is https")).collect()
+}
+
+/// Loads the certificate for a handshake; "" or the error.
+fn load(tls: &ServerTls, disk: &mut Disk, now_ms: u64) -> String {
+    match &tls.config {
+        HandshakeConfig::Loaded(config) => config.load(disk, now_ms).err().unwrap_or_default(),
+        HandshakeConfig::Made(_) => panic!("it has no names"),
+    }
+}
+
+fn disk() -> Disk {
+    let mut disk = Disk::default();
+    for (path, bytes) in files() {
+        disk.add_descriptor(path, &bytes);
+    }
+    disk
+}
+
 #[test]
-fn certificates_may_be_named_by_variables() {
-    let server = "location / { proxy_pass https://127.0.0.2;
-        proxy_ssl_certificate $arg_c; proxy_ssl_certificate_key $arg_k; }";
-    let files = files();
-    let of = |path: &str| {
-        let mut site = Site::http(&format!("server {{ server_name localhost; {server} }}"));
-        for (path, bytes) in &files {
-            site = site.file_of_bytes(path, bytes);
-        }
-        let mut status = 0;
-        let log = site.logged(|site| status = site.get(path).status);
-        let sent = site.servers.sent();
-        let digest = sent
-            .first()
-            .and_then(|sent| Some(sent.route.tls.as_ref()?.digest));
-        (status, digest, log)
+fn certificates_named_by_variables_are_loaded_by_handshakes() {
+    let (c, k) = ("/etc/nginx/c.pem", "/etc/nginx/k.pem");
+    let (other, other_key) = ("/etc/nginx/other.pem", "/etc/nginx/other.key");
+    let path = |c: &str, k: &str| format!("/?c={c}&k={k}");
+    // A request alone reads no file: there is none.
+    let all = named_by_arguments(
+        "",
+        &[
+            &path(c, k),
+            &path(c, k),
+            &path(other, other_key),
+            "/",
+            &path("/etc/nginx/absent.pem", k),
+            &path(other, k),
+        ],
+    );
+    let [one, again, two, none, absent, mixed] = &all[..] else {
+        panic!("each request was sent");
     };
-    let one = of("/?c=/etc/nginx/c.pem&k=/etc/nginx/k.pem");
-    assert_eq!((one.0, one.1.is_some()), (200, true), "{}", one.2);
-    let other = of("/?c=/etc/nginx/other.pem&k=/etc/nginx/other.key");
-    let none = of("/");
-    assert!(one.1 != other.1 && one.1 != none.1 && none.0 == 200);
-    for (path, text) in [
+    assert_eq!(one, again);
+    let mut digests = [one, two, none, absent, mixed]
+        .map(|tls| tls.digest)
+        .to_vec();
+    digests.sort_unstable();
+    digests.dedup();
+    assert_eq!(digests.len(), 5);
+    assert!(matches!(none.config, HandshakeConfig::Made(_)));
+    let disk = &mut disk();
+    assert_eq!(load(one, disk, 0), "");
+    assert_eq!(load(two, disk, 0), "");
+    for (tls, text) in [
         (
-            "/?c=/etc/nginx/absent.pem&k=/etc/nginx/k.pem",
+            absent,
             "cannot load certificate \"/etc/nginx/absent.pem\": BIO_new_file() failed",
         ),
-        (
-            "/?c=/etc/nginx/other.pem&k=/etc/nginx/k.pem",
-            "SSL_use_PrivateKey(\"/etc/nginx/k.pem\") failed",
-        ),
+        (mixed, "SSL_use_PrivateKey(\"/etc/nginx/k.pem\") failed"),
     ] {
-        let (status, digest, log) = of(path);
-        assert_eq!((status, digest), (500, None), "{path}");
-        assert!(
-            log.contains(text) && log.contains("while SSL handshaking to upstream"),
-            "{log}"
+        let error = load(tls, disk, 0);
+        assert!(error.contains(text), "{error}");
+    }
+    let reloaded = named_by_arguments("", &[&path(c, k)]);
+    assert_ne!(
+        reloaded[0], *one,
+        "a new configuration reads the files anew"
+    );
+}
+
+#[test]
+fn certificates_for_servers_are_cached_while_they_are_valid() {
+    let path = "/?c=/etc/nginx/c.pem&k=/etc/nginx/k.pem";
+    let other = "/?c=/etc/nginx/other.pem&k=/etc/nginx/other.key";
+    let cache = "proxy_ssl_certificate_cache max=4 inactive=100s valid=60s;";
+    for (directives, later_ms, is_loaded) in [
+        ("", 0, false),
+        (cache, 0, true),
+        (cache, 60_999, true),
+        (cache, 61_000, false),
+    ] {
+        let tls = named_by_arguments(directives, &[path]);
+        let disk = &mut disk();
+        assert_eq!(load(&tls[0], disk, 0), "");
+        disk.0.remove(&b"/etc/nginx/k.pem"[..]);
+        let error = load(&tls[0], disk, later_ms);
+        assert_eq!(
+            error.is_empty(),
+            is_loaded,
+            "{directives} {later_ms} {error}"
         );
+    }
+    // A certificate and a key are two elements: at the limit, and one below.
+    for (most, is_loaded) in [(4, true), (3, false)] {
+        let tls = named_by_arguments(
+            &format!("proxy_ssl_certificate_cache max={most};"),
+            &[path, other],
+        );
+        let disk = &mut disk();
+        for tls in &tls {
+            assert_eq!(load(tls, disk, 0), "");
+        }
+        disk.0.remove(&b"/etc/nginx/c.pem"[..]);
+        assert_eq!(load(&tls[0], disk, 0).is_empty(), is_loaded, "{most}");
     }
 }
 

@@ -163,9 +163,10 @@ fn connecting_and_sending_time_out_in_their_own_words() {
 fn faults_of_ours_are_500_and_try_nobody_else() {
     let calls = [("bind()", 99), ("socket()", 24), ("epoll_ctl()", 28)];
     let of_sockets = calls.map(|(call, errno)| Failure::Socket { call, errno });
+    let unread = Failure::Certificate("cannot load certificate".into());
     for failure in of_sockets
         .into_iter()
-        .chain([Failure::Unsendable("no such method")])
+        .chain([Failure::Unsendable("no such method"), unread.clone()])
     {
         let mut site = Site::new(three(NextUpstream::ERROR));
         let mut x = site.get("/up/a");
@@ -175,6 +176,8 @@ fn faults_of_ours_are_500_and_try_nobody_else() {
         );
         let said = site.world.said();
         assert!(!said.contains("temporarily disabled"), "{said}");
+        let is_named = said.contains("cannot load certificate while SSL handshaking to upstream");
+        assert_eq!(is_named, failure == unread, "{said}");
     }
 }
 

@@ -1,8 +1,8 @@
 //! From directives to policies. Errors come in nginx's order.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use conf::{ConfError, Directive, Setting};
 use server_http::assemble::ConfigBuilder;
@@ -19,14 +19,20 @@ use super::super::read::{Pair, Read};
 use super::super::tickets::Ring;
 use super::super::values::Protocols;
 use super::super::{commands, files};
+use super::certificate::NamedCertificate;
 use super::{CertificateCache, Commands, SecuresServers, ServerTlsDirectives};
 
-/// Settings of connections to servers, of all locations with the same directives.
+/// Settings of connections to servers of one location.
 pub(crate) struct ServerPolicy {
+    pub(super) shared: Arc<SharedPolicy>,
+    /// The name of the location's first connection with its settings: most locations have one name.
+    pub(super) first: OnceLock<(Box<[u8]>, Arc<ServerTls>)>,
+}
+
+/// Settings of connections to servers, of all locations with the same directives.
+pub(super) struct SharedPolicy {
     pub(super) config: ClientConfig,
     pub(super) digest: PolicyDigest,
-    /// Whether sessions are resumed.
-    pub(super) resumes: bool,
     /// Whether the server's name is sent.
     pub(super) sends_name: bool,
     /// Whether the server is verified.
@@ -34,11 +40,7 @@ pub(crate) struct ServerPolicy {
     /// `*_ssl_name`; `None`: the host of the server.
     pub(super) name: Option<Value>,
     /// A certificate named by variables.
-    pub(super) certificate: Option<CertificateTemplates>,
-    /// The name of the first connection with its settings: most locations have one name.
-    pub(super) first: OnceLock<(Box<[u8]>, Arc<ServerTls>)>,
-    /// Configurations with the certificates used last, which keep the sessions.
-    pub(super) recent: Mutex<VecDeque<(PolicyDigest, ClientConfig)>>,
+    pub(super) certificate: Option<NamedCertificate>,
 }
 
 /// Makes the policies of a module's locations, one for all that share their directives; for the module's `finish`.
@@ -59,7 +61,7 @@ pub(crate) fn finish<C: SecuresServers>(b: &mut ConfigBuilder) -> Result<(), Con
         return Ok(());
     }
     let mut read = Read::default();
-    let mut policies: HashMap<*const ServerTlsDirectives, Arc<ServerPolicy>> = HashMap::new();
+    let mut policies: HashMap<*const ServerTlsDirectives, Arc<SharedPolicy>> = HashMap::new();
     for directives in &used {
         let policy = policy(b, &mut read, C::DEFAULTS.prefix, directives)?;
         policies.insert(Arc::as_ptr(directives), Arc::new(policy));
@@ -68,7 +70,12 @@ pub(crate) fn finish<C: SecuresServers>(b: &mut ConfigBuilder) -> Result<(), Con
         let settings = conf.server_tls();
         let merged = settings.merged.as_ref().map(Arc::as_ptr);
         let policy = merged.and_then(|merged| policies.get(&merged));
-        settings.policy = policy.cloned();
+        settings.policy = policy.map(|shared| {
+            Box::new(ServerPolicy {
+                shared: Arc::clone(shared),
+                first: OnceLock::new(),
+            })
+        });
     }
     Ok(())
 }
@@ -78,7 +85,7 @@ fn policy(
     read: &mut Read,
     prefix: &str,
     own: &ServerTlsDirectives,
-) -> Result<ServerPolicy, ConfError> {
+) -> Result<SharedPolicy, ConfError> {
     let versions = own.protocols.or(Protocols(Versions::Both)).0;
     let mut settings = Settings {
         versions,
@@ -115,16 +122,15 @@ fn policy(
     };
     let failed = |error| ConfError::new(format!("SSL_CTX_new() failed ({error})"));
     let (config, digest) = settings.build().map_err(failed)?;
-    Ok(ServerPolicy {
+    let certificate =
+        certificate.map(|templates| NamedCertificate::new(templates, &config, digest, resumes));
+    Ok(SharedPolicy {
         config,
         digest,
-        resumes,
         sends_name,
         verifies,
         name: own.name.get().cloned(),
         certificate,
-        first: OnceLock::new(),
-        recent: Mutex::default(),
     })
 }
 

@@ -3,14 +3,15 @@
 //! Source: nginx documentation, `proxy_ssl_name`, `proxy_ssl_server_name`; RFC 6066 section 3.
 
 use std::net::{IpAddr, Ipv4Addr};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use server_base::errlog::{Level, Printable};
 use server_http::exchange::{Ctx, Exchange};
-use server_upstream::route::ServerTls;
-use tls::{ClientConfig, Identity, PolicyDigest, ServerName};
+use server_upstream::route::{HandshakeConfig, ServerTls};
+use tls::{PolicyDigest, ServerName};
 
 use super::ServerPolicy;
+use super::build::SharedPolicy;
 
 /// Returns the settings of a connection to a server with this host, which may have a port.
 ///
@@ -22,10 +23,11 @@ pub(crate) fn connect(
     cx: &mut Ctx<'_>,
     host: &[u8],
 ) -> Result<Arc<ServerTls>, u16> {
+    let shared = &*policy.shared;
     let computed;
-    let name = match &policy.name {
+    let name = match &shared.name {
         // Nothing reads the name.
-        _ if !policy.sends_name && !policy.verifies => &b""[..],
+        _ if !shared.sends_name && !shared.verifies => &b""[..],
         None => host,
         Some(name) => {
             computed = name.to_vec(x, cx);
@@ -33,54 +35,28 @@ pub(crate) fn connect(
         }
     };
     let name = without_port(name);
-    let own = match &policy.certificate {
-        None => None,
-        Some(templates) => match templates.client_identity(x, cx) {
-            Ok(identity) => identity,
-            Err(why) => {
-                x.log_while(Level::Error, ACTION, format_args!("{why}"));
-                return Err(500);
-            }
-        },
-    };
-    if let Some(identity) = own {
-        let (config, digest) = policy.with_identity(&identity);
-        return settings(policy, x, name, config, digest);
+    if let Some(certificate) = &shared.certificate
+        && let Some((config, digest)) = certificate.of_request(x, cx)
+    {
+        return settings(shared, x, name, (config, digest));
     }
     if let Some((first, tls)) = policy.first.get()
         && **first == *name
     {
         return Ok(Arc::clone(tls));
     }
-    let tls = settings(policy, x, name, policy.config.clone(), policy.digest)?;
+    let config = (shared.config.clone().into(), shared.digest);
+    let tls = settings(shared, x, name, config)?;
     // Another thread may have been first; both are right.
     let _ = policy.first.set((name.into(), Arc::clone(&tls)));
     Ok(tls)
 }
 
-impl ServerPolicy {
-    /// Returns the configuration with a certificate named by variables, and its digest.
-    fn with_identity(&self, identity: &Identity) -> (ClientConfig, PolicyDigest) {
-        let (config, digest) = self
-            .config
-            .with_identity(&self.digest, identity, self.resumes);
-        let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
-        if recent.iter().all(|(known, _)| *known != digest) {
-            if recent.len() >= RECENT_MAX {
-                recent.pop_front();
-            }
-            recent.push_back((digest, config.clone()));
-        }
-        (config, digest)
-    }
-}
-
 fn settings(
-    policy: &ServerPolicy,
+    policy: &SharedPolicy,
     x: &Exchange,
     name: &[u8],
-    config: ClientConfig,
-    digest: PolicyDigest,
+    (config, digest): (HandshakeConfig, PolicyDigest),
 ) -> Result<Arc<ServerTls>, u16> {
     let refuse = |status: u16, text: std::fmt::Arguments<'_>| {
         x.log_while(Level::Error, ACTION, text);
@@ -99,11 +75,7 @@ fn settings(
         }
         None => unnamed(),
     };
-    Ok(Arc::new(ServerTls {
-        config,
-        digest,
-        name,
-    }))
+    Ok(Arc::new(ServerTls::new(config, digest, name)))
 }
 
 /// Removes a port, such as that of `$proxy_host` or `$http_host`.
@@ -131,8 +103,6 @@ fn unnamed() -> ServerName<'static> {
     ServerName::IpAddress(IpAddr::V4(Ipv4Addr::UNSPECIFIED).into())
 }
 
-/// Certificates named by variables of a policy that keep their sessions without a connection, at most.
-const RECENT_MAX: usize = 32;
 /// The action on a server, as the log names it behind "while".
 const ACTION: &str = "SSL handshaking to upstream";
 

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows     the directives, for any prefix        build    policies, at the end of `http`
-//! connect  policy and name for a connection
+//! connect  policy and name for a connection      certificate    certificates named by variables
 //! ```
 //!
 //! Locations with equal settings share a policy. Absent: keys of engines and stores.
@@ -10,6 +10,7 @@
 //! Source: nginx documentation, `ngx_http_proxy_module`, `ngx_http_uwsgi_module`.
 
 mod build;
+mod certificate;
 mod connect;
 mod rows;
 
@@ -40,7 +41,7 @@ pub(crate) trait SecuresServers: PassesOn {
 pub(crate) struct ServerTlsSettings {
     own: Option<Box<ServerTlsDirectives>>,
     merged: Option<Arc<ServerTlsDirectives>>,
-    policy: Option<Arc<ServerPolicy>>,
+    policy: Option<Box<ServerPolicy>>,
 }
 
 /// Directives of one level.
