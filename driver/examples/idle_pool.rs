@@ -5,7 +5,7 @@
 
 use driver::worker::servers::pool::IdleConnections;
 use driver::worker::slab::Key;
-use server_upstream::route::UpstreamAddr;
+use server_upstream::route::{Pool, UpstreamAddr};
 
 /// Returns the CPU time of the thread, nanoseconds; 0 if the kernel does not count it.
 fn processor_ns() -> u64 {
@@ -32,10 +32,17 @@ fn main() {
         (10_000, 10_000),
     ] {
         let mut idle = IdleConnections::default();
-        let pool = (7, 20_000);
+        let pool = Pool {
+            id: 7,
+            group: 7,
+            connections: 20_000,
+            requests: 1000,
+            time_ms: 3_600_000,
+            timeout_ms: 60_000,
+        };
         for index in 0..connections {
             let key = Key { index, life: 0 };
-            idle.insert(pool, addr(index % servers), key, 0);
+            idle.insert(&pool, addr(index % servers), key, 0);
         }
         let mut server = 0;
         let mut round = || {
@@ -45,7 +52,7 @@ fn main() {
                 server = (server + 7919) % servers;
                 let addr = addr(server);
                 if let Some(key) = idle.take(7, &addr) {
-                    idle.insert(pool, addr, key, 0);
+                    idle.insert(&pool, addr, key, 0);
                 }
             }
             (processor_ns() - begin) / REQUESTS

@@ -18,8 +18,8 @@ pub struct ClientBindings {
 struct Binding {
     group: u64,
     server_id: Rc<[u8]>,
-    /// The numbers of its pools: one for each kind of connection.
-    pools: Vec<u64>,
+    /// The group of its idle connections ([`Pool::group`](server_upstream::route::Pool)).
+    idle: u64,
 }
 
 impl ClientBindings {
@@ -30,30 +30,27 @@ impl ClientBindings {
         Some(Rc::clone(&binding.server_id))
     }
 
-    /// Binds a client to a server, with the pool of its connections.
-    pub fn bind(&mut self, client: BoundClient, server_id: Rc<[u8]>, pool: u64) {
+    /// Binds a client to a server, with the group of its idle connections.
+    pub fn bind(&mut self, client: BoundClient, server_id: Rc<[u8]>, idle: u64) {
         let bindings = self.clients.entry(client.connection).or_default();
         let Some(binding) = bindings.iter_mut().find(|own| own.group == client.group) else {
             return bindings.push(Binding {
                 group: client.group,
                 server_id,
-                pools: vec![pool],
+                idle,
             });
         };
         binding.server_id = server_id;
-        if !binding.pools.contains(&pool) {
-            binding.pools.push(pool);
-        }
     }
 
-    /// Ends the bindings of a client's connection. Returns its pools.
+    /// Ends the bindings of a client's connection. Returns the groups of its idle connections.
     pub fn end(&mut self, connection: u64) -> Vec<u64> {
         // Most threads have none.
         if self.clients.is_empty() {
             return Vec::new();
         }
         let bindings = self.clients.remove(&connection).unwrap_or_default();
-        bindings.into_iter().flat_map(|own| own.pools).collect()
+        bindings.into_iter().map(|own| own.idle).collect()
     }
 }
 
@@ -66,10 +63,10 @@ mod tests {
         let mut bindings = ClientBindings::default();
         let client = |connection, group| BoundClient { connection, group };
         assert!(bindings.end(1).is_empty());
-        for (connection, group, id, pool) in [(1, 7, b"a", 1), (1, 8, b"b", 2), (2, 7, b"c", 3)] {
-            bindings.bind(client(connection, group), Rc::from(&id[..]), pool);
+        for (connection, group, id, idle) in [(1, 7, b"a", 1), (1, 8, b"b", 2), (2, 7, b"c", 3)] {
+            bindings.bind(client(connection, group), Rc::from(&id[..]), idle);
         }
-        bindings.bind(client(1, 7), Rc::from(&b"d"[..]), 4);
+        bindings.bind(client(1, 7), Rc::from(&b"d"[..]), 1);
         let shown = |bindings: &ClientBindings, connection, group| {
             let id = bindings.server(client(connection, group))?;
             Some(id[0])
@@ -77,7 +74,7 @@ mod tests {
         assert_eq!(shown(&bindings, 1, 7), Some(b'd'), "another server");
         assert_eq!(shown(&bindings, 1, 8), Some(b'b'));
         assert_eq!(shown(&bindings, 1, 9), None);
-        assert_eq!(bindings.end(1), [1, 4, 2]);
+        assert_eq!(bindings.end(1), [1, 2]);
         assert_eq!(
             (shown(&bindings, 1, 7), shown(&bindings, 2, 7)),
             (None, Some(b'c'))

@@ -87,8 +87,8 @@ impl Connector for Dialer {
         self.bindings.server(client)
     }
 
-    fn bind_client(&mut self, client: BoundClient, server_id: Rc<[u8]>, pool: u64) {
-        self.bindings.bind(client, server_id, pool);
+    fn bind_client(&mut self, client: BoundClient, server_id: Rc<[u8]>, idle: u64) {
+        self.bindings.bind(client, server_id, idle);
     }
 
     fn resolve(

@@ -97,8 +97,8 @@ impl<N: Net> Entry<N> for Conn<N::Socket> {
     /// Connections to servers that are bound to the client's are closed with it.
     fn close(mut self, tables: &mut Tables<N>, sh: &mut Shared<N>, _: Key) {
         conn::end_probe(&mut self, sh);
-        for pool in sh.dialer.bindings.end(self.serial()) {
-            tables.idle.abandon(pool);
+        for group in sh.dialer.bindings.end(self.serial()) {
+            tables.idle.abandon(group);
         }
     }
 }
@@ -135,8 +135,7 @@ impl<N: Net> Entry<N> for ServerConn<N::Socket> {
         PoolPlace { pool, addr }: PoolPlace,
         now_ms: u64,
     ) -> Option<Key> {
-        let pool = (pool.id, pool.connections);
-        tables.idle.insert(pool, addr, key, now_ms)
+        tables.idle.insert(&pool, addr, key, now_ms)
     }
 
     /// The attempt in progress fails, since its `UpstreamCall` is dropped. The socket is closed at the end of the turn.

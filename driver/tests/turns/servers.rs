@@ -67,6 +67,7 @@ pub(crate) fn route(connections: u64) -> Route {
         tls: None,
         pool: (connections > 0).then_some(Pool {
             id: 1,
+            group: 1,
             connections: connections as usize,
             requests: 1000,
             time_ms: 3_600_000,

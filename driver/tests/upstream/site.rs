@@ -153,6 +153,7 @@ fn route(words: &[&str]) -> Route {
         tls: None,
         pool: words.contains(&"pool").then_some(Pool {
             id: 7,
+            group: 7,
             connections: 2,
             requests: if words.contains(&"twice") { 2 } else { 1000 },
             time_ms: 3_600_000,

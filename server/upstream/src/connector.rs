@@ -40,9 +40,9 @@ pub trait Connector {
         None
     }
 
-    /// Binds a client's connection to the server with this identifier. Idle connections of the pool are closed together with
-    /// the client's connection.
-    fn bind_client(&mut self, _: BoundClient, _server_id: Rc<[u8]>, _pool: u64) {}
+    /// Binds a client's connection to the server with this identifier. Idle connections of the group
+    /// ([`Pool::group`](crate::route::Pool)) are closed together with the client's connection.
+    fn bind_client(&mut self, _: BoundClient, _server_id: Rc<[u8]>, _idle: u64) {}
 
     /// Resolves a name by these name servers or those of the system. A cached answer is available at once. Otherwise
     /// the waker is called with the answer, after at most `timeout_ms` milliseconds (0: no limit).

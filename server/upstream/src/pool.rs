@@ -2,7 +2,7 @@
 //!
 //! A pool's number is a digest of the common properties of its connections: the name of the group and, if pools are
 //! local, the location that passes the request on. It refers to no configuration: after a reload the same names have
-//! the same pool.
+//! the same pool. All pools of a group share its limit, as in nginx.
 
 use std::hash::{Hash, Hasher};
 use std::net::SocketAddr;
@@ -28,12 +28,13 @@ pub fn check_digest(name: &[u8]) -> u64 {
 
 /// Returns the pool of a group for a location, by their digests.
 pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> Pool {
-    let id = match keepalive.is_local {
-        true => mix(group ^ mix(place())),
-        false => mix(group),
-    };
+    let own = mix(group);
     Pool {
-        id,
+        id: match keepalive.is_local {
+            true => mix(group ^ mix(place())),
+            false => own,
+        },
+        group: own,
         connections: keepalive.connections,
         requests: keepalive.requests,
         time_ms: keepalive.time_ms,
@@ -47,7 +48,12 @@ pub fn client_pool(group: u64, keepalive: &Keepalive, connection: u64) -> Pool {
         is_local: true,
         ..*keepalive
     };
-    pool(!group, &own, || connection)
+    let pool = pool(!group, &own, || connection);
+    // The limit is that of each client.
+    Pool {
+        group: pool.id,
+        ..pool
+    }
 }
 
 impl Pool {
@@ -94,6 +100,7 @@ mod tests {
 
     const POOL: Pool = Pool {
         id: 7,
+        group: 7,
         connections: 1,
         requests: 1,
         time_ms: 1,
@@ -129,11 +136,35 @@ mod tests {
             time_ms: 1,
             timeout_ms: 1,
         };
-        let mut ids = vec![pool(1, &keepalive, || 1).id];
+        let mut pools = vec![pool(1, &keepalive, || 1)];
         for group in 1..4 {
-            ids.extend((0..4).map(|client| client_pool(group, &keepalive, client).id));
+            pools.extend((0..4).map(|client| client_pool(group, &keepalive, client)));
         }
-        assert!(are_distinct(ids));
+        assert!(are_distinct(pools.iter().map(|pool| pool.id).collect()));
+        assert!(are_distinct(pools.iter().map(|pool| pool.group).collect()));
+    }
+
+    #[test]
+    fn all_pools_of_a_group_share_its_limit() {
+        let keepalive = |is_local| Keepalive {
+            connections: 1,
+            is_local,
+            requests: 1,
+            time_ms: 1,
+            timeout_ms: 1,
+        };
+        let of = |group, is_local, place| pool(group, &keepalive(is_local), || place);
+        let all = [
+            of(1, false, 1),
+            of(1, true, 1),
+            of(1, true, 2),
+            of(1, true, 2).for_connections(HTTP2.id, None, Some(([127, 0, 0, 1], 0).into())),
+            of(1, true, 2).for_connections(HTTP1.id, Some(&tls(1, "a.test")), None),
+            of(1, true, 2).for_connections(HTTP1.id, Some(&tls(1, "b.test")), None),
+        ];
+        assert!(are_distinct(all.iter().map(|pool| pool.id).collect()));
+        assert!(all.iter().all(|pool| pool.group == all[0].group));
+        assert_ne!(of(2, false, 1).group, all[0].group);
     }
 
     #[test]

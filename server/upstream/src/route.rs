@@ -145,7 +145,10 @@ pub struct Pool {
     /// if pools are `local`, the protocol, the TLS settings and the local address ([`Pool::for_connections`]). It names no
     /// configuration, so idle connections outlive a reload.
     pub id: u64,
-    /// `keepalive`: maximum number of idle connections to all servers.
+    /// Digest of the group's name. Idle connections of all pools of the group share the limit `connections`. A client with
+    /// connections of its own (`ntlm`) has a limit of its own.
+    pub group: u64,
+    /// `keepalive`: maximum number of idle connections of the group, to all servers.
     pub connections: usize,
     /// `keepalive_requests`.
     pub requests: u64,

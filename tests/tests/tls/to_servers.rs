@@ -4,6 +4,7 @@
 
 mod faults;
 mod peers;
+mod pools;
 
 use std::os::unix::fs::PermissionsExt;
 

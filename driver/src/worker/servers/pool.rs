@@ -1,16 +1,18 @@
 //! Idle connections to servers, by the pool they belong to.
 //!
-//! Only keys are stored here; the connections stay in their table. A pool is a list by age, and so are its connections
-//! to one server. The most recently used is taken first, the least recently used is closed first. All operations take
-//! constant time. Pool numbers refer to no configuration, so pools outlive a reload. An empty pool is forgotten when
-//! another becomes empty.
+//! Only keys are stored here; the connections stay in their table. The idle connections of a group are a list by age,
+//! since `keepalive` limits the whole group: pools for TLS names that clients choose would have no common limit. The
+//! connections of a pool to one server are a list by age, too. The most recently used one of a pool and server is taken
+//! first, the least recently used one of a group is closed first. All operations take constant time. Numbers of groups
+//! and pools refer to no configuration, so they outlive a reload. An empty group is forgotten when another one becomes
+//! empty.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::net::SocketAddr;
 
 use server_base::hash::Fnv;
-use server_upstream::route::UpstreamAddr;
+use server_upstream::route::{Pool, UpstreamAddr};
 
 use crate::worker::slab::Key;
 
@@ -20,13 +22,13 @@ pub struct IdleConnections {
     /// By the index of the connection in its table.
     entries: Vec<Idle>,
     servers: Numbered<IdleServer>,
-    pools: Numbered<IdlePool>,
+    groups: Numbered<IdleGroup>,
     len: usize,
-    /// When pools above their limits are checked.
+    /// When groups above their limits are checked.
     surplus_due_ms: Option<u64>,
-    /// Connections of abandoned pools.
+    /// Connections of abandoned groups.
     abandoned: Vec<Key>,
-    /// A server with its last connection taken: in a calm pool it comes back at once.
+    /// A server with its last connection taken: in a calm group it comes back at once.
     emptied: Option<u32>,
 }
 
@@ -41,14 +43,17 @@ struct Numbered<T> {
 struct IdleServer {
     digest: u64,
     addr: UpstreamAddr,
-    pool: u32,
+    /// The number of the pool.
+    pool: u64,
+    group: u32,
     /// The connection that was used last.
     newest: u32,
 }
 
-struct IdlePool {
+/// The connections of a group, in all of its pools.
+struct IdleGroup {
     id: u64,
-    /// Its servers, also empty ones.
+    /// Its servers in each pool, also empty ones.
     servers: usize,
     oldest: u32,
     newest: u32,
@@ -66,7 +71,7 @@ struct Idle {
     since_ms: u64,
     /// [`NONE`]: the connection is not idle.
     server: u32,
-    in_pool: Links,
+    in_group: Links,
     in_server: Links,
 }
 
@@ -78,14 +83,14 @@ struct Links {
 }
 
 impl IdleConnections {
-    /// Adds a connection that has become idle to a pool of limited size. Returns one that is to be closed at once.
+    /// Adds a connection that has become idle to a pool. Returns one of the group that is to be closed at once.
     ///
     /// Under load connections are taken and returned within a turn, and a closed one would be missing a moment later.
-    /// So up to twice the limit stay for [`SURPLUS_MS`], until the number of unneeded ones is known. For a small pool,
-    /// whose server may have a thread for each connection, the limit is exact ([`EXACT_BELOW`]).
+    /// So up to twice the limit stay for [`SURPLUS_MS`], until the number of unneeded ones is known. For a small limit,
+    /// as of a server with a thread for each connection, it is exact ([`EXACT_BELOW`]).
     pub fn insert(
         &mut self,
-        (pool, most): (u64, usize),
+        pool: &Pool,
         addr: UpstreamAddr,
         key: Key,
         since_ms: u64,
@@ -93,31 +98,32 @@ impl IdleConnections {
         let Some(server) = self.server(pool, addr) else {
             return Some(key);
         };
+        let most = pool.connections;
         let at = key.index as usize;
         if self.entries.len() <= at {
             self.entries.resize(at + 1, Idle::ABSENT);
         }
         let own = &mut self.servers.values[server as usize];
-        let pool = &mut self.pools.values[own.pool as usize];
+        let group = &mut self.groups.values[own.group as usize];
         self.entries[at] = Idle {
             key,
             since_ms,
             server,
-            in_pool: Links::behind(pool.newest),
+            in_group: Links::behind(group.newest),
             in_server: Links::behind(own.newest),
         };
         if own.newest != NONE {
             self.entries[own.newest as usize].in_server.newer = key.index;
         }
-        match pool.newest {
-            NONE => pool.oldest = key.index,
-            newest => self.entries[newest as usize].in_pool.newer = key.index,
+        match group.newest {
+            NONE => group.oldest = key.index,
+            newest => self.entries[newest as usize].in_group.newer = key.index,
         }
-        (own.newest, pool.newest) = (key.index, key.index);
-        pool.most = most;
-        pool.len += 1;
+        (own.newest, group.newest) = (key.index, key.index);
+        group.most = most;
+        group.len += 1;
         self.len += 1;
-        let (len, oldest) = (pool.len, pool.oldest);
+        let (len, oldest) = (group.len, group.oldest);
         if len <= most {
             return None;
         }
@@ -133,7 +139,7 @@ impl IdleConnections {
     pub fn take(&mut self, pool: u64, addr: &UpstreamAddr) -> Option<Key> {
         let server = self.servers.number(digest(pool, addr))?;
         let own = &self.servers.values[server as usize];
-        let is_same = own.addr == *addr && self.pools.values[own.pool as usize].id == pool;
+        let is_same = own.pool == pool && own.addr == *addr;
         let newest = own.newest;
         (is_same && newest != NONE).then(|| self.unlink(newest))
     }
@@ -150,19 +156,18 @@ impl IdleConnections {
         if idle.server == NONE || idle.key != key {
             return;
         }
-        let own = self.servers.values[idle.server as usize].pool;
-        if self.pools.values[own as usize].id == pool {
+        if self.servers.values[idle.server as usize].pool == pool {
             self.unlink(key.index);
         }
     }
 
-    /// Takes the connections of a pool that is not used again. [`Self::take_surplus`] returns them.
-    pub fn abandon(&mut self, pool: u64) {
-        let Some(number) = self.pools.number(pool) else {
+    /// Takes the connections of a group that is not used again. [`Self::take_surplus`] returns them.
+    pub fn abandon(&mut self, group: u64) {
+        let Some(number) = self.groups.number(group) else {
             return;
         };
-        for _ in 0..self.pools.values[number as usize].len {
-            let oldest = self.pools.values[number as usize].oldest;
+        for _ in 0..self.groups.values[number as usize].len {
+            let oldest = self.groups.values[number as usize].oldest;
             let key = self.unlink(oldest);
             self.abandoned.push(key);
         }
@@ -176,23 +181,24 @@ impl IdleConnections {
         }
     }
 
-    /// Takes connections of abandoned pools, and unneeded ones beyond the limits of their pools, the least recently used first.
+    /// Takes connections of abandoned groups, and unneeded ones beyond the limits of their groups, the least recently used
+    /// first.
     pub fn take_surplus(&mut self, now_ms: u64) -> Vec<Key> {
         let mut taken = std::mem::take(&mut self.abandoned);
         if self.surplus_due_ms.is_none_or(|at_ms| now_ms < at_ms) {
             return taken;
         }
-        // A pool may be forgotten on the way.
-        for pool in self.pools.numbers() {
-            let own = &self.pools.values[pool as usize];
+        // A group may be forgotten on the way.
+        for group in self.groups.numbers() {
+            let own = &self.groups.values[group as usize];
             for _ in 0..own.fewest.saturating_sub(own.most) {
-                let oldest = self.pools.values[pool as usize].oldest;
+                let oldest = self.groups.values[group as usize].oldest;
                 taken.push(self.unlink(oldest));
             }
         }
         let mut more = false;
-        for pool in self.pools.numbers() {
-            let own = &mut self.pools.values[pool as usize];
+        for group in self.groups.numbers() {
+            let own = &mut self.groups.values[group as usize];
             own.fewest = own.len;
             more |= own.fewest > own.most;
         }
@@ -202,10 +208,10 @@ impl IdleConnections {
 
     /// Takes the connection that was used longest ago.
     pub fn take_oldest(&mut self) -> Option<Key> {
-        let numbers = self.pools.numbers();
+        let numbers = self.groups.numbers();
         let oldest = numbers
             .into_iter()
-            .map(|pool| self.pools.values[pool as usize].oldest);
+            .map(|group| self.groups.values[group as usize].oldest);
         let idle = oldest.filter_map(|at| self.entries.get(at as usize));
         let index = idle.min_by_key(|idle| idle.since_ms)?.key.index;
         Some(self.unlink(index))
@@ -222,16 +228,16 @@ impl IdleConnections {
     }
 
     /// The connections of a pool to a server. `None`: another server has the same digest, so that there is no place for it.
-    fn server(&mut self, pool: u64, addr: UpstreamAddr) -> Option<u32> {
-        let digest = digest(pool, &addr);
+    fn server(&mut self, pool: &Pool, addr: UpstreamAddr) -> Option<u32> {
+        let digest = digest(pool.id, &addr);
         if let Some(server) = self.servers.number(digest) {
             let own = &self.servers.values[server as usize];
-            let is_same = own.addr == addr && self.pools.values[own.pool as usize].id == pool;
+            let is_same = own.pool == pool.id && own.addr == addr;
             return is_same.then_some(server);
         }
-        let number = self.pools.number(pool).unwrap_or_else(|| {
-            let empty = IdlePool {
-                id: pool,
+        let number = self.groups.number(pool.group).unwrap_or_else(|| {
+            let empty = IdleGroup {
+                id: pool.group,
                 servers: 0,
                 oldest: NONE,
                 newest: NONE,
@@ -239,13 +245,14 @@ impl IdleConnections {
                 most: 0,
                 fewest: 0,
             };
-            self.pools.add(pool, empty)
+            self.groups.add(pool.group, empty)
         });
-        self.pools.values[number as usize].servers += 1;
+        self.groups.values[number as usize].servers += 1;
         let server = IdleServer {
             digest,
             addr,
-            pool: number,
+            pool: pool.id,
+            group: number,
             newest: NONE,
         };
         Some(self.servers.add(digest, server))
@@ -255,14 +262,14 @@ impl IdleConnections {
     fn unlink(&mut self, index: u32) -> Key {
         let idle = std::mem::replace(&mut self.entries[index as usize], Idle::ABSENT);
         let own = &mut self.servers.values[idle.server as usize];
-        let pool = &mut self.pools.values[own.pool as usize];
-        match idle.in_pool.older {
-            NONE => pool.oldest = idle.in_pool.newer,
-            older => self.entries[older as usize].in_pool.newer = idle.in_pool.newer,
+        let group = &mut self.groups.values[own.group as usize];
+        match idle.in_group.older {
+            NONE => group.oldest = idle.in_group.newer,
+            older => self.entries[older as usize].in_group.newer = idle.in_group.newer,
         }
-        match idle.in_pool.newer {
-            NONE => pool.newest = idle.in_pool.older,
-            newer => self.entries[newer as usize].in_pool.older = idle.in_pool.older,
+        match idle.in_group.newer {
+            NONE => group.newest = idle.in_group.older,
+            newer => self.entries[newer as usize].in_group.older = idle.in_group.older,
         }
         if let Some(older) = self.entries.get_mut(idle.in_server.older as usize) {
             older.in_server.newer = idle.in_server.newer;
@@ -271,8 +278,8 @@ impl IdleConnections {
             NONE => own.newest = idle.in_server.older,
             newer => self.entries[newer as usize].in_server.older = idle.in_server.older,
         }
-        pool.len -= 1;
-        pool.fewest = pool.fewest.min(pool.len);
+        group.len -= 1;
+        group.fewest = group.fewest.min(group.len);
         self.len -= 1;
         if self.len == 0 {
             // Without connections no look is needed, and a time that has passed would be waited for without a pause.
@@ -287,18 +294,18 @@ impl IdleConnections {
         idle.key
     }
 
-    /// Forgets a server without connections, and its pool with its last server.
+    /// Forgets a server without connections, and its group with its last server.
     fn forget_if_empty(&mut self, server: u32) {
         let own = &self.servers.values[server as usize];
         if own.newest != NONE {
             return;
         }
-        let (digest, number) = (own.digest, own.pool);
-        let pool = &mut self.pools.values[number as usize];
-        pool.servers -= 1;
-        let id = pool.id;
-        if pool.servers == 0 {
-            self.pools.remove(id, number);
+        let (digest, number) = (own.digest, own.group);
+        let group = &mut self.groups.values[number as usize];
+        group.servers -= 1;
+        let id = group.id;
+        if group.servers == 0 {
+            self.groups.remove(id, number);
         }
         self.servers.remove(digest, server);
     }
@@ -310,7 +317,7 @@ impl Idle {
         key: Key { index: 0, life: 0 },
         since_ms: 0,
         server: NONE,
-        in_pool: Links::behind(NONE),
+        in_group: Links::behind(NONE),
         in_server: Links::behind(NONE),
     };
 }
@@ -382,10 +389,10 @@ fn digest(pool: u64, addr: &UpstreamAddr) -> u64 {
     mixed ^ mixed >> 32
 }
 
-/// Minimum time for which connections beyond a pool's size stay, milliseconds. It is longer than busy clients take from
+/// Minimum time for which connections beyond a group's limit stay, milliseconds. It is longer than busy clients take from
 /// a response to their next request, and short for a server with an unneeded connection.
 pub const SURPLUS_MS: u64 = 20;
-/// From how many on a pool may have more for a moment.
+/// Minimum limit of a group that may have more for a moment.
 pub const EXACT_BELOW: usize = 16;
 
 /// Digests need no further hash.

@@ -13,14 +13,26 @@ fn key(index: u32) -> Key {
     Key { index, life: 0 }
 }
 
+/// A pool that is alone in its group.
+fn of(id: u64, connections: usize) -> Pool {
+    Pool {
+        id,
+        group: id,
+        connections,
+        requests: 1,
+        time_ms: 1,
+        timeout_ms: 1,
+    }
+}
+
 /// Pool 1 with connections 0 to 3 to two servers by turns, pool 2 with connection 4.
 fn filled() -> IdleConnections {
     let mut idle = IdleConnections::default();
     for index in 0..4 {
         let port = 80 + index as u16 % 2;
-        idle.insert((1, 4), addr(port), key(index), 10 + u64::from(index));
+        idle.insert(&of(1, 4), addr(port), key(index), 10 + u64::from(index));
     }
-    idle.insert((2, 4), addr(80), key(4), 5);
+    idle.insert(&of(2, 4), addr(80), key(4), 5);
     idle
 }
 
@@ -39,7 +51,7 @@ fn the_one_used_last_is_taken_first_and_only_for_its_server_and_pool() {
 fn pool(most: usize, numbers: std::ops::Range<u32>) -> IdleConnections {
     let mut idle = IdleConnections::default();
     for n in numbers {
-        assert_eq!(idle.insert((1, most), addr(80), key(n), 100), None);
+        assert_eq!(idle.insert(&of(1, most), addr(80), key(n), 100), None);
     }
     idle
 }
@@ -49,7 +61,7 @@ fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
     let mut idle = pool(16, 0..16);
     assert_eq!(idle.surplus_due_ms(), None, "it has not too many");
     for n in 16..18 {
-        assert_eq!(idle.insert((1, 16), addr(80), key(n), 100), None);
+        assert_eq!(idle.insert(&of(1, 16), addr(80), key(n), 100), None);
     }
     assert_eq!(idle.surplus_due_ms(), Some(100 + SURPLUS_MS));
     assert_eq!(idle.take_surplus(100 + SURPLUS_MS - 1), []);
@@ -57,7 +69,7 @@ fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
     assert_eq!(idle.take_surplus(120), []);
     assert_eq!(idle.surplus_due_ms(), Some(140));
     assert_eq!(idle.take(1, &addr(80)), Some(key(17)));
-    assert_eq!(idle.insert((1, 16), addr(80), key(17), 130), None);
+    assert_eq!(idle.insert(&of(1, 16), addr(80), key(17), 130), None);
     assert_eq!(idle.take_surplus(140), [key(0)], "the other was needed");
     assert_eq!(idle.take_surplus(160), [key(1)]);
     assert_eq!((idle.surplus_due_ms(), idle.len()), (None, 16));
@@ -67,10 +79,10 @@ fn a_pool_lets_go_of_the_oldest_that_were_not_needed() {
 #[test]
 fn a_pool_has_twice_as_many_as_it_keeps_at_most_and_a_small_one_no_more() {
     let mut idle = pool(16, 0..32);
-    assert_eq!(idle.insert((1, 16), addr(80), key(32), 0), Some(key(0)));
+    assert_eq!(idle.insert(&of(1, 16), addr(80), key(32), 0), Some(key(0)));
     assert_eq!(idle.len(), 32);
     let mut idle = pool(15, 0..15);
-    assert_eq!(idle.insert((1, 15), addr(80), key(15), 0), Some(key(0)));
+    assert_eq!(idle.insert(&of(1, 15), addr(80), key(15), 0), Some(key(0)));
     assert_eq!((idle.len(), idle.surplus_due_ms()), (15, None));
 }
 
@@ -103,7 +115,7 @@ fn one_that_is_closed_is_not_found_again() {
     idle.remove(2, key(4));
     assert_eq!(idle.len(), 2);
     assert!(idle.take(2, &addr(80)).is_none());
-    // The last pool that became empty is remembered, the others are not.
+    // The last group that became empty is remembered, the others are not.
     assert_eq!(idle.remembered(), (2, 2));
     idle.remove(1, key(1));
     idle.remove(1, key(3));
@@ -111,31 +123,34 @@ fn one_that_is_closed_is_not_found_again() {
 }
 
 impl IdleConnections {
-    /// The pools and servers that are known.
+    /// The groups and servers that are known.
     fn remembered(&self) -> (usize, usize) {
-        (self.pools.numbers().len(), self.servers.numbers().len())
+        (self.groups.numbers().len(), self.servers.numbers().len())
     }
 }
 
-/// A pool search without lists and digests.
+/// A search in a group without lists and digests.
 #[derive(Default)]
 struct Model {
     /// The pool, the server and the key of each idle connection, in the order in which they became idle.
-    idle: Vec<(u64, UpstreamAddr, Key)>,
-    /// The fewest connections of each pool since surplus was last taken, and its maximum.
-    pools: std::collections::BTreeMap<u64, (usize, usize)>,
+    idle: Vec<(Pool, UpstreamAddr, Key)>,
+    /// The fewest connections of each group since surplus was last taken, and its maximum.
+    groups: std::collections::BTreeMap<u64, (usize, usize)>,
     surplus_ms: Option<u64>,
 }
 
 impl Model {
-    fn len(&self, pool: u64) -> usize {
-        self.idle.iter().filter(|idle| idle.0 == pool).count()
+    fn len(&self, group: u64) -> usize {
+        self.idle
+            .iter()
+            .filter(|idle| idle.0.group == group)
+            .count()
     }
 
     fn remove(&mut self, at: usize) -> Key {
         let (pool, _, key) = self.idle.remove(at);
-        let len = self.len(pool);
-        let (fewest, _) = self.pools.entry(pool).or_default();
+        let len = self.len(pool.group);
+        let (fewest, _) = self.groups.entry(pool.group).or_default();
         *fewest = len.min(*fewest);
         if self.idle.is_empty() {
             self.surplus_ms = None;
@@ -143,22 +158,18 @@ impl Model {
         key
     }
 
-    fn remove_oldest(&mut self, pool: u64) -> Option<Key> {
-        let at = self.idle.iter().position(|idle| idle.0 == pool)?;
+    fn remove_oldest(&mut self, group: u64) -> Option<Key> {
+        let at = self.idle.iter().position(|idle| idle.0.group == group)?;
         Some(self.remove(at))
     }
 
-    fn insert(
-        &mut self,
-        (pool, most): (u64, usize),
-        idle: (UpstreamAddr, Key),
-        now_ms: u64,
-    ) -> Option<Key> {
+    fn insert(&mut self, pool: Pool, idle: (UpstreamAddr, Key), now_ms: u64) -> Option<Key> {
+        let most = pool.connections;
         self.idle.push((pool, idle.0, idle.1));
-        self.pools.entry(pool).or_default().1 = most;
-        let len = self.len(pool);
+        self.groups.entry(pool.group).or_default().1 = most;
+        let len = self.len(pool.group);
         if len > most && (most < EXACT_BELOW || len > 2 * most) {
-            return self.remove_oldest(pool);
+            return self.remove_oldest(pool.group);
         }
         if len > most {
             self.surplus_ms.get_or_insert(now_ms + SURPLUS_MS);
@@ -170,7 +181,7 @@ impl Model {
         let newest = self
             .idle
             .iter()
-            .rposition(|idle| idle.0 == pool && idle.1 == *addr)?;
+            .rposition(|idle| idle.0.id == pool && idle.1 == *addr)?;
         Some(self.remove(newest))
     }
 
@@ -179,20 +190,44 @@ impl Model {
             return Vec::new();
         }
         let mut taken = Vec::new();
-        for (pool, (fewest, most)) in self.pools.clone() {
+        for (group, (fewest, most)) in self.groups.clone() {
             let surplus = fewest.saturating_sub(most);
-            taken.extend((0..surplus).filter_map(|_| self.remove_oldest(pool)));
+            taken.extend((0..surplus).filter_map(|_| self.remove_oldest(group)));
         }
         let mut more = false;
-        for pool in self.pools.keys().copied().collect::<Vec<_>>() {
-            let len = self.len(pool);
-            let (fewest, most) = self.pools.entry(pool).or_default();
+        for group in self.groups.keys().copied().collect::<Vec<_>>() {
+            let len = self.len(group);
+            let (fewest, most) = self.groups.entry(group).or_default();
             *fewest = len;
             more |= len > *most;
         }
         self.surplus_ms = more.then_some(now_ms + SURPLUS_MS);
         taken
     }
+}
+
+#[test]
+fn limit_is_of_all_pools_of_a_group() {
+    let mut idle = IdleConnections::default();
+    let named = |name: u64| Pool {
+        group: 7,
+        ..of(name, 3)
+    };
+    for n in 0..100 {
+        let closed = idle.insert(&named(u64::from(n)), addr(80), key(n), 0);
+        assert_eq!(closed, n.checked_sub(3).map(key), "the oldest of all");
+    }
+    assert_eq!(idle.insert(&of(8, 3), addr(80), key(100), 0), None);
+    assert_eq!(idle.len(), 4);
+    // One group and one server may be remembered without connections.
+    let (groups, servers) = idle.remembered();
+    assert!(groups <= 2 && servers <= 5, "{groups} {servers}");
+    assert_eq!(idle.take(96, &addr(80)), None);
+    assert_eq!(idle.take(97, &addr(80)), Some(key(97)));
+    assert_eq!(idle.take(98, &addr(80)), Some(key(98)));
+    idle.abandon(7);
+    assert_eq!(idle.take(99, &addr(80)), None);
+    assert_eq!(idle.take_surplus(0), [key(99)]);
 }
 
 #[test]
@@ -208,7 +243,12 @@ fn choices_are_those_of_a_search() {
         // Pools fill up if more connections come than go.
         let inserts = rng.u8(3..7);
         for now_ms in 0..2000 {
-            let pool = rng.u64(1..4);
+            // Two of the pools are of one group.
+            let id = rng.u64(1..4);
+            let pool = Pool {
+                group: id / 2,
+                ..of(id, most)
+            };
             let server = rng.u64(..servers);
             let addr = match server % 2 {
                 0 => addr(80 + server as u16),
@@ -222,13 +262,13 @@ fn choices_are_those_of_a_search() {
                         index: free.expect("one is free"),
                         life: now_ms as u32,
                     };
-                    let closed = idle.insert((pool, most), addr.clone(), key, now_ms);
-                    let expected = model.insert((pool, most), (addr, key), now_ms);
+                    let closed = idle.insert(&pool, addr.clone(), key, now_ms);
+                    let expected = model.insert(pool, (addr, key), now_ms);
                     assert_eq!(closed, expected, "seed {seed}, {now_ms}");
                 }
                 7 if !model.idle.is_empty() => {
                     let at = rng.usize(..model.idle.len());
-                    let pool = model.idle[at].0;
+                    let pool = model.idle[at].0.id;
                     idle.remove(pool, model.remove(at));
                 }
                 8 if rng.u8(..8) == 0 => {
@@ -236,8 +276,8 @@ fn choices_are_those_of_a_search() {
                     assert_eq!(idle.take_oldest(), oldest, "seed {seed}, {now_ms}");
                 }
                 _ => {
-                    let expected = model.take(pool, &addr);
-                    assert_eq!(idle.take(pool, &addr), expected, "seed {seed}, {now_ms}");
+                    let expected = model.take(id, &addr);
+                    assert_eq!(idle.take(id, &addr), expected, "seed {seed}, {now_ms}");
                 }
             }
             assert_eq!(
@@ -274,12 +314,12 @@ fn digests_of_servers_differ_in_their_low_bits() {
 }
 
 #[test]
-fn an_abandoned_pool_gives_up_its_connections() {
+fn an_abandoned_group_gives_up_its_connections() {
     let mut idle = IdleConnections::default();
     for (n, port) in [(0, 80), (1, 80), (2, 81)] {
-        assert_eq!(idle.insert((1, 4), addr(port), key(n), 100), None);
+        assert_eq!(idle.insert(&of(1, 4), addr(port), key(n), 100), None);
     }
-    assert_eq!(idle.insert((2, 4), addr(80), key(3), 100), None);
+    assert_eq!(idle.insert(&of(2, 4), addr(80), key(3), 100), None);
     idle.abandon(9);
     assert_eq!(idle.surplus_due_ms(), None);
     idle.abandon(1);
@@ -298,7 +338,7 @@ fn an_abandoned_pool_gives_up_its_connections() {
 #[test]
 fn an_abandoned_connection_that_ends_is_not_awaited() {
     let mut idle = IdleConnections::default();
-    assert_eq!(idle.insert((1, 4), addr(80), key(0), 100), None);
+    assert_eq!(idle.insert(&of(1, 4), addr(80), key(0), 100), None);
     idle.abandon(1);
     idle.remove(1, key(0));
     assert_eq!(idle.surplus_due_ms(), None);

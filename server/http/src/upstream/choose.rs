@@ -233,7 +233,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     };
     let pool = pool.map(|pool| pool.for_connections(protocol.id, tls.as_deref(), options.bind));
     if let (Some(client), Some(id), Some(pool)) = (client, server_id, pool) {
-        cx.connector.bind_client(client, id, pool.id);
+        cx.connector.bind_client(client, id, pool.group);
     }
     let route = Route {
         addr,
