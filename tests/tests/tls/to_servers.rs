@@ -5,6 +5,7 @@
 mod faults;
 mod peers;
 mod pools;
+mod trust;
 
 use std::os::unix::fs::PermissionsExt;
 

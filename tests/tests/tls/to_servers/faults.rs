@@ -5,6 +5,7 @@
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use firstbyte_tests::backend::{Backend, Step};
 use firstbyte_tests::{Server, peer};
@@ -19,7 +20,7 @@ use super::{authority, issued};
 use crate::tls_client::{Authority, Leaf, site};
 
 /// A list of revoked certificates with one number, PEM.
-fn revoking(by: &Authority, serial: u64) -> String {
+pub(super) fn revoking(by: &Authority, serial: u64) -> String {
     let params = CertificateRevocationListParams {
         this_update: date_time_ymd(2020, 1, 1),
         next_update: date_time_ymd(4000, 1, 1),
@@ -234,13 +235,18 @@ fn malformed_response_over_tls_is_502() {
     let leaf = site("localhost");
     let mut endless = b"HTTP/1.1 100 Continue\r\n\r\n".repeat(4000);
     endless.extend_from_slice(b"HTTP/1.1 200 OK\r\n\r\n");
-    let faults: [&[u8]; 7] = [
+    let faults: [&[u8]; 12] = [
         b"HTTP/1.1 200 OK\r\nA: b\0c\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nA: b\rc\r\n\r\n",
         b"HTTP/1.1 099 Low\r\n\r\n",
         b"HTTP/1.1 1000 High\r\n\r\n",
         b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: Upgrade\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: +1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 18446744073709551616\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n\r\n",
         &endless,
     ];
     if !peer::is_firstbyte() {
@@ -274,6 +280,56 @@ fn response_that_ends_without_an_announcement_is_incomplete() {
     assert!(text.contains("part"), "{text}");
     if peer::is_firstbyte() {
         assert!(!text.ends_with("0\r\n\r\n"), "it is not ended: {text}");
+    }
+}
+
+#[test]
+fn bad_chunk_over_tls_ends_the_response_without_a_terminator() {
+    let leaf = site("localhost");
+    let port = over_tls(&leaf, 2, |stream| {
+        send(
+            stream,
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\npart\r\nXX\r\n",
+        );
+        let _ = stream.read(&mut [0; 1]);
+    });
+    let server = front(port, "proxy_http_version 1.1;");
+    let mut client = server.client();
+    client.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let text = String::from_utf8_lossy(&client.rest()).into_owned();
+    assert!(!text.ends_with("0\r\n\r\n"), "it is not ended: {text}");
+    server.wait_for_text("error.log", "while reading");
+}
+
+#[test]
+fn connection_with_unrequested_bytes_serves_no_other_request() {
+    // RFC 9112 section 9.3: the bytes would be the response to the next request.
+    let leaf = site("localhost");
+    for (extra, is_reused) in [("", true), ("HTTP/1.1 200 OK\r\n\r\nforged", false)] {
+        let response = format!("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok{extra}");
+        let connections = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&connections);
+        let port = over_tls(&leaf, 2, move |stream| {
+            counted.fetch_add(1, Ordering::Relaxed);
+            send(stream, response.as_bytes());
+            while let Ok(1..) = stream.read(&mut [0; 4096]) {
+                send(stream, response.as_bytes());
+            }
+        });
+        let server = Server::http_with(
+            "worker_processes 1;",
+            &format!(
+                "upstream back {{ server 127.0.0.1:{port}; keepalive 4; }}
+                 server {{ listen 127.0.0.1:%%PORT%%; proxy_http_version 1.1; proxy_set_header Connection \"\";
+                   location / {{ proxy_pass https://back; }} }}"
+            ),
+        )
+        .start();
+        for _ in 0..3 {
+            assert_eq!(server.get("/").text(), "ok");
+        }
+        let expected = if is_reused { 1 } else { 3 };
+        assert_eq!(connections.load(Ordering::Relaxed), expected, "{extra:?}");
     }
 }
 
