@@ -68,6 +68,31 @@ pub enum Content {
     Wait,
 }
 
+/// The result of a limit (`limit_req`, `limit_conn`) for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitResult {
+    /// Within the limit.
+    Passed,
+    /// Delayed.
+    Delayed,
+    /// Refused.
+    Rejected,
+    /// Would be delayed, but the limit only counts.
+    DelayedDryRun,
+    /// Would be refused, but the limit only counts.
+    RejectedDryRun,
+}
+
+/// The results of limits for a request; `None` before a limit applied. A request is counted once, with its internal redirects
+/// and all requests of the server that it has led to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitResults {
+    /// Of `limit_req`.
+    pub rate: Option<LimitResult>,
+    /// Of `limit_conn`.
+    pub connections: Option<LimitResult>,
+}
+
 /// Closes the connection without a response.
 pub const CLOSE_WITHOUT_RESPONSE: u16 = 444;
 /// The client took too long to send its request.

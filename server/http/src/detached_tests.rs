@@ -7,6 +7,7 @@ use engines::http::{BodyLength, Method, RequestHead};
 use server_base::waker::WakeKey;
 
 use super::{Discarded, discard, end};
+use crate::decision::LimitResult;
 use crate::exchange::{
     DetachedEnd, DetachedRequest, MAX_SUBREQUESTS_DEEP, Peer, Queues, State, TooMany, Upstream,
     Wait,
@@ -20,6 +21,7 @@ fn a_detached_request_owns_what_it_uses_of_its_parent() {
     let mut x = world.run(head, &[]).x;
     (x.client.connection, x.client.socket) = (7, 9);
     x.vars.request_id = Some([3; 16]);
+    x.vars.limits.rate = Some(LimitResult::Delayed);
     world.pass(5);
     let child = DetachedRequest::child_of(&x, &world.cx(), b"/m.txt", b"q");
     let child = child.expect("it is the first").exchange;
@@ -32,6 +34,11 @@ fn a_detached_request_owns_what_it_uses_of_its_parent() {
         (&b"localhost"[..], &b"/m.txt"[..], &b"q"[..], Method::Post)
     );
     assert_eq!(child.vars.request_id, Some([3; 16]));
+    let limits = child.vars.limits;
+    assert_eq!(
+        (limits.rate, limits.connections),
+        (Some(LimitResult::Delayed), None)
+    );
     let client = &child.client;
     assert_eq!((client.connection, client.socket), (7, -1));
     assert_eq!(client.wake, WakeKey::default());

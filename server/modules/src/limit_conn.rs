@@ -1,7 +1,7 @@
 //! `limit_conn`: limits the number of concurrent requests of each key.
 //!
 //! A connection is counted while a request is in progress, from the end of its head on. The count is released with the
-//! exchange. Internal redirects do not count again.
+//! exchange. Internal redirects, subrequests, mirrors and post actions do not count again.
 //!
 //! Source: nginx documentation, `ngx_http_limit_conn_module`.
 
@@ -13,6 +13,7 @@ use server_base::errlog::Shown;
 use server_base::zone::{self, Full, Zone};
 use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
+use server_http::decision::LimitResult;
 use server_http::exchange::{Ctx, DropGuard, Exchange};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
@@ -20,7 +21,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, Outcome, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -32,7 +33,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_conn_status": "PASSED, REJECTED or REJECTED_DRY_RUN"
-            => |x, _, _, out| Outcome::write(x.extensions.get::<ConnOutcome>().map(|own| own.0), out);
+            => |x, _, _, out| limits::write_result(x.vars.limits.connections, out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -75,9 +76,6 @@ pub(crate) struct Limit {
     zone: usize,
     most: u64,
 }
-
-/// The result for a request, kept with the exchange.
-struct ConnOutcome(Outcome);
 
 conf::directives! {
     const ROWS: ConfigBuilder;
@@ -154,8 +152,8 @@ enum Refused {
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitConnLoc = x.loc(&http);
-    // Counted already, before an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.extensions.get::<ConnOutcome>().is_some() {
+    // Counted already: before an internal redirect, or with the request that led to this one, as in nginx.
+    if conf.limits.is_empty() || x.vars.limits.connections.is_some() {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
@@ -168,7 +166,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             continue;
         };
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
-        x.extensions.set(ConnOutcome(Outcome::Passed));
+        x.vars.limits.connections = Some(LimitResult::Passed);
         match acquire(zone, key, limit.most) {
             Ok(held) => x.extensions.push(DropGuard::new(held)),
             Err(why) => return refuse(x, conf, zone, &why),
@@ -204,12 +202,13 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
             ),
         );
     }
-    x.extensions.release();
+    // Only these counts: the other resources of the exchange stay in use.
+    x.extensions.release_each::<CountedConnection>();
     if dry {
-        x.extensions.set(ConnOutcome(Outcome::RejectedDryRun));
+        x.vars.limits.connections = Some(LimitResult::RejectedDryRun);
         return Step::Next;
     }
-    x.extensions.set(ConnOutcome(Outcome::Rejected));
+    x.vars.limits.connections = Some(LimitResult::Rejected);
     Step::Status(conf.status.0)
 }
 

@@ -1,7 +1,8 @@
 //! `limit_req`: limits the rate of requests of each key; requests above it are delayed or refused.
 //!
 //! A leaky bucket for each key, in thousandths of a request and milliseconds, with nginx's arithmetic. All threads
-//! share the buckets of a zone; time is that of the monotonic clock. Internal redirects and delays do not count again.
+//! share the buckets of a zone; time is that of the monotonic clock. Internal redirects, delays, subrequests, mirrors and post
+//! actions do not count again.
 //!
 //! Source: nginx documentation, `ngx_http_limit_req_module`.
 
@@ -14,6 +15,7 @@ use server_base::errlog::{Level, Printable};
 use server_base::zone;
 use server_http::assemble::ConfigBuilder;
 use server_http::debug_http;
+use server_http::decision::LimitResult;
 use server_http::exchange::{Ctx, Exchange, State, Wait};
 use server_http::module::{Handler, Module, Step};
 use server_http::settings;
@@ -21,7 +23,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, Outcome, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
@@ -34,7 +36,7 @@ pub(crate) const MODULE: Module = Module {
     ],
     variables: variables! {
         "limit_req_status": "PASSED, DELAYED, REJECTED, DELAYED_DRY_RUN or REJECTED_DRY_RUN"
-            => |x, _, _, out| Outcome::write(x.extensions.get::<ReqOutcome>().map(|own| own.0), out);
+            => |x, _, _, out| limits::write_result(x.vars.limits.rate, out);
     },
     handlers: &[Handler::PreAccess(handle)],
     on_demand: true,
@@ -82,9 +84,6 @@ pub(crate) struct Limit {
     burst: u64,
     delay: u64,
 }
-
-/// The result for a request, kept with the exchange.
-struct ReqOutcome(Outcome);
 
 conf::directives! {
     const ROWS: ConfigBuilder;
@@ -185,8 +184,8 @@ struct Delay<'h> {
 fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let http = Rc::clone(&x.route.http);
     let conf: &LimitReqLoc = x.loc(&http);
-    // Counted already, before a delay or an internal redirect, as in nginx.
-    if conf.limits.is_empty() || x.extensions.get::<ReqOutcome>().is_some() {
+    // Counted already: before a delay or an internal redirect, or with the request that led to this one, as in nginx.
+    if conf.limits.is_empty() || x.vars.limits.rate.is_some() {
         return Step::Next;
     }
     let main: &LimitReqMain = http.main();
@@ -281,17 +280,17 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
         ),
     }
     if dry {
-        x.extensions.set(ReqOutcome(Outcome::RejectedDryRun));
+        x.vars.limits.rate = Some(LimitResult::RejectedDryRun);
         return Step::Next;
     }
-    x.extensions.set(ReqOutcome(Outcome::Rejected));
+    x.vars.limits.rate = Some(LimitResult::Rejected);
     Step::Status(conf.status.0)
 }
 
 /// Continues with a request, at once or after the delay.
 fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -> Step {
     let Some(zone) = delay.zone else {
-        x.extensions.set(ReqOutcome(Outcome::Passed));
+        x.vars.limits.rate = Some(LimitResult::Passed);
         return Step::Next;
     };
     let dry = *conf.dry_run;
@@ -306,10 +305,10 @@ fn pass(x: &mut Exchange, cx: &Ctx<'_>, conf: &LimitReqLoc, delay: &Delay<'_>) -
         ),
     );
     if dry {
-        x.extensions.set(ReqOutcome(Outcome::DelayedDryRun));
+        x.vars.limits.rate = Some(LimitResult::DelayedDryRun);
         return Step::Next;
     }
-    x.extensions.set(ReqOutcome(Outcome::Delayed));
+    x.vars.limits.rate = Some(LimitResult::Delayed);
     x.progress.state = State::Waiting(Wait::until(cx.clock.mono_ms.saturating_add(delay.ms)));
     Step::Wait
 }

@@ -9,6 +9,7 @@ use server_base::from_args::FromArgs;
 use server_base::keyword;
 use server_base::zone::{self, Zone};
 use server_http::assemble::ConfigBuilder;
+use server_http::decision::LimitResult;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::value::Value;
 
@@ -63,30 +64,18 @@ impl FromArgs for RejectStatus {
 /// Default status of requests over a limit, or without room in the zone.
 pub(crate) const UNAVAILABLE: RejectStatus = RejectStatus(503);
 
-/// The result of a limit for a request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    Passed,
-    Delayed,
-    Rejected,
-    DelayedDryRun,
-    RejectedDryRun,
-}
-
-impl Outcome {
-    /// Appends the value of `$limit_conn_status` or `$limit_req_status`; returns whether there is one.
-    pub(crate) fn write(outcome: Option<Self>, out: &mut Vec<u8>) -> bool {
-        let name: &[u8] = match outcome {
-            None => return false,
-            Some(Self::Passed) => b"PASSED",
-            Some(Self::Delayed) => b"DELAYED",
-            Some(Self::Rejected) => b"REJECTED",
-            Some(Self::DelayedDryRun) => b"DELAYED_DRY_RUN",
-            Some(Self::RejectedDryRun) => b"REJECTED_DRY_RUN",
-        };
-        out.extend_from_slice(name);
-        true
-    }
+/// Appends the value of `$limit_conn_status` or `$limit_req_status`; returns whether there is one.
+pub(crate) fn write_result(result: Option<LimitResult>, out: &mut Vec<u8>) -> bool {
+    let name: &[u8] = match result {
+        None => return false,
+        Some(LimitResult::Passed) => b"PASSED",
+        Some(LimitResult::Delayed) => b"DELAYED",
+        Some(LimitResult::Rejected) => b"REJECTED",
+        Some(LimitResult::DelayedDryRun) => b"DELAYED_DRY_RUN",
+        Some(LimitResult::RejectedDryRun) => b"REJECTED_DRY_RUN",
+    };
+    out.extend_from_slice(name);
+    true
 }
 
 /// A number above zero, as in `burst=5`.

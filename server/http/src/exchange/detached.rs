@@ -113,7 +113,8 @@ impl DetachedRequest {
         }
     }
 
-    /// A request of the same client to the same server as `x`, with a copy of its head, host and variables.
+    /// A request of the same client to the same server as `x`, with a copy of its head, host and variables. Limits that have
+    /// counted `x` do not count the copy, as in nginx.
     ///
     /// # Errors
     /// Requests have started each other too many times; the log has a line.
@@ -133,7 +134,7 @@ impl DetachedRequest {
         own.target.host.clone_from(&x.target.host);
         own.target.set_uri(uri);
         own.target.set_args(args);
-        own.vars.copy_slots(&x.vars);
+        own.vars.copy_of(&x.vars);
         own.subrequests.detach(x.subrequests.depth() + 1);
         Ok(child)
     }

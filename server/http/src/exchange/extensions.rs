@@ -9,14 +9,14 @@ use crate::experiments::{ArmId, Assigned};
 
 /// A resource of an exchange that is released once its response was sent, even if the log is written later.
 pub struct DropGuard {
-    _held: Box<dyn Any>,
+    held: Box<dyn Any>,
 }
 
 impl DropGuard {
     /// Keeps a value that returns its resource when it is dropped.
     pub fn new<T: Any>(held: T) -> Self {
         Self {
-            _held: Box::new(held),
+            held: Box::new(held),
         }
     }
 }
@@ -61,6 +61,13 @@ impl Extensions {
     /// Drops the extensions of resources; other values stay.
     pub fn release(&mut self) {
         self.drop_all::<DropGuard>();
+    }
+
+    /// Drops the extensions of resources of this type.
+    pub fn release_each<T: Any>(&mut self) {
+        let is_one = |guard: &DropGuard| guard.held.is::<T>();
+        self.0
+            .retain(|value| !value.downcast_ref().is_some_and(is_one));
     }
 
     /// Drops all.
@@ -115,6 +122,22 @@ mod tests {
         extensions.release();
         assert_eq!(std::rc::Rc::strong_count(&taken), 1);
         assert_eq!(extensions.get::<u8>(), Some(&1));
+    }
+
+    #[test]
+    fn resources_of_one_type_are_released_alone() {
+        let (one, other) = (std::rc::Rc::new(1_u8), std::rc::Rc::new(1_u16));
+        let mut extensions = Extensions::default();
+        extensions.push(DropGuard::new(std::rc::Rc::clone(&one)));
+        extensions.push(DropGuard::new(std::rc::Rc::clone(&other)));
+        extensions.push(2_u32);
+        extensions.release_each::<std::rc::Rc<u8>>();
+        let counts = (
+            std::rc::Rc::strong_count(&one),
+            std::rc::Rc::strong_count(&other),
+        );
+        assert_eq!(counts, (1, 2));
+        assert_eq!(extensions.get::<u32>(), Some(&2));
     }
 
     #[test]

@@ -199,6 +199,7 @@ impl Exchange {
         swap(&mut self.vars.known, &mut child.vars.known);
         swap(&mut self.extensions, &mut child.extensions);
         swap(&mut self.vars.request_id, &mut child.vars.request_id);
+        swap(&mut self.vars.limits, &mut child.vars.limits);
         swap(&mut self.input.body, &mut child.input.body);
         swap(&mut self.subrequests.begun, &mut child.subrequests.begun);
     }

@@ -3,6 +3,7 @@
 use server_base::regex::{Captures, FailedMatch};
 
 use super::part::part;
+use crate::decision::LimitResults;
 
 part! {
     /// Values of variables that are assigned or cached, and captures of the last regular expression.
@@ -21,6 +22,8 @@ part! {
         pub request_id: Option<[u8; 16]>,
         /// Current depth of nested evaluations of variables.
         pub depth: u8,
+        /// The results of limits, shared by a client's request and its subrequests.
+        pub limits: LimitResults,
     }
 }
 
@@ -32,8 +35,9 @@ impl RequestVars {
         self.known.resize(slots, false);
     }
 
-    /// Takes over the values of another request under the same configuration.
-    pub(super) fn copy_slots(&mut self, other: &Self) {
+    /// Takes over the values of another request under the same configuration, and its results of limits.
+    pub(super) fn copy_of(&mut self, other: &Self) {
+        self.limits = other.limits;
         self.slots.clone_from(&other.slots);
         self.known.clone_from(&other.known);
         self.request_id = other.request_id;

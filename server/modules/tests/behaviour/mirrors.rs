@@ -196,3 +196,50 @@ fn a_copy_skips_the_access_phase_of_its_location() {
     );
     assert_eq!(lines(&server, GET), ["GET /a?b=c", "GET /limited?b=c"]);
 }
+
+/// As a subrequest in nginx: a limit that has counted the client's request does not count its copies.
+#[test]
+fn limits_count_a_request_and_its_copies_once() {
+    for (zone, limit, results) in [
+        (
+            "limit_req_zone $host zone=copied:1m rate=1r/m;",
+            "limit_req zone=copied;",
+            ["PASSED", ""],
+        ),
+        (
+            "limit_conn_zone $host zone=copied_too:1m;",
+            "limit_conn copied_too 1;",
+            ["", "PASSED"],
+        ),
+    ] {
+        let mut site = Site::http(&format!(
+            "{zone} server {{ root /www; {limit} {MIRRORS}
+                 location / {{ mirror /mirror; mirror /second; {PASS} }}
+                 proxy_set_header X-Req $limit_req_status; proxy_set_header X-Conn $limit_conn_status; }}"
+        ));
+        assert_eq!(site.send(GET).status, 200);
+        let sent = site.servers.sent();
+        let lines: Vec<_> = sent.iter().map(Sent::line).collect();
+        let all = ["GET /a?b=c", "GET /mirror?b=c", "GET /second?b=c"];
+        assert_eq!(lines, all, "{limit}");
+        for one in sent {
+            let shown = [one.field("X-Req"), one.field("X-Conn")];
+            assert_eq!(shown, results, "{limit}");
+        }
+    }
+}
+
+/// No limit has counted the client's request.
+#[test]
+fn a_limit_of_the_location_of_a_mirror_counts_copies() {
+    let mut site = Site::http(&format!(
+        "limit_req_zone $host zone=of_mirror:1m rate=1r/m;
+         server {{ root /www;
+             location /mirror {{ internal; limit_req zone=of_mirror; proxy_pass http://127.0.0.1:8082; }}
+             location / {{ mirror /mirror; {PASS} }} }}"
+    ));
+    for copies in [1, 0] {
+        assert_eq!(site.send(GET).status, 200);
+        assert_eq!(site.servers.sent().len(), 1 + copies);
+    }
+}
