@@ -1,8 +1,9 @@
 //! `post_action`: a request of the server after a response, such as a report of the sent bytes.
 //!
 //! It continues the client's request without its client ([`DetachedRequest::continued`]), in the location of the
-//! directive's URI. It has no effect on the response, and does not delay the connection. The number of such requests at a
-//! time has a limit, since no client waits for them.
+//! directive's URI. It has no effect on the response, and does not delay the connection. Its own response is read as that of
+//! a mirror: a small rest behind the head, so that the connection is kept. The number of such requests at a time has a limit,
+//! since no client waits for them.
 //!
 //! Absent: post actions of post actions, and of other requests of the server itself.
 //!
@@ -55,7 +56,8 @@ fn start(x: &mut Exchange, cx: &mut Ctx<'_>) {
         if uri.is_none() {
             phases::redirect_named(&mut request.exchange, cx, to);
         }
-        let request = request.logged_as_subrequest();
+        // nginx sends no response head and reads no body.
+        let request = request.head_only().logged_as_subrequest();
         request.observed_by(move |_, _| drop(running)).start(cx);
     }
 }

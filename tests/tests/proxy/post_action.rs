@@ -2,7 +2,7 @@
 //!
 //! Sources: nginx 1.31.4 (its documentation does not have the directive); docs/differences.md.
 
-use firstbyte_tests::backend::{Backend, Gate, Step, ok};
+use firstbyte_tests::backend::{Backend, Gate, Step, ok, send};
 use firstbyte_tests::client::request;
 use firstbyte_tests::{Server, wait_until};
 
@@ -87,4 +87,37 @@ fn a_client_that_leaves_is_reported_too() {
         reports.latest().target(),
         "/done?of=/slow&bytes=0&status=499&end="
     );
+}
+
+/// A limit has counted the request of the client.
+#[test]
+fn limits_do_not_count_a_report() {
+    let reports = Backend::answering(|_| ok("noted"));
+    let server = Server::http(&format!(
+        "limit_req_zone $server_name zone=rate:1m rate=1r/m;
+         limit_conn_zone $server_name zone=open:1m;
+         server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/site; limit_req zone=rate; limit_conn open 1;
+             location / {{ post_action /report; }}
+             location = /report {{ internal; proxy_pass http://{}/$limit_req_status/$limit_conn_status; }} }}",
+        reports.name()
+    ));
+    let server = server.file("site/a.txt", "a page").start();
+    assert_eq!(server.get("/a.txt").text(), "a page");
+    assert_eq!(reports.latest().target(), "/PASSED/PASSED");
+}
+
+/// nginx closes the connection after the head of the response.
+#[test]
+fn an_endless_answer_to_a_report_is_cut() {
+    let reports = Backend::answering(|_| {
+        vec![
+            send("HTTP/1.1 200 OK\r\n\r\n"),
+            Step::Fill(1 << 30),
+            Step::Hold,
+        ]
+    });
+    let server = server(&reports, "");
+    assert_eq!(server.get("/pages/a.txt").text(), "a page");
+    wait_until("it is reported", || reports.request_count() == 1);
+    wait_until("its connection is closed", || reports.open() == 0);
 }
