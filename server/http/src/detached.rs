@@ -4,6 +4,7 @@
 //! outlives its client, and [`end`] after them.
 
 use crate::decision::CLIENT_CLOSED;
+use crate::exchange::upstream;
 use crate::exchange::{Ctx, DetachedEnd, DetachedRequest, Exchange, Logging, Pulled, State};
 use crate::phases;
 
@@ -18,11 +19,12 @@ pub enum Discarded {
     Ended(DetachedEnd),
 }
 
-/// Begins a detached request or continues it. Its response is dropped up to the limits of the request.
+/// Begins a detached request or continues it. Its response is dropped up to the limits of the request. A response that is
+/// stored as a file has no limits.
 pub fn turn(request: &mut DetachedRequest, cx: &mut Ctx<'_>) -> Discarded {
     let done = discard_up_to(&mut request.exchange, cx, &mut request.rest.bytes);
     let has_head = request.exchange.progress.state == State::Responding;
-    if has_head && request.rest.ms != u64::MAX {
+    if has_head && !is_stored(&request.exchange) && request.rest.ms != u64::MAX {
         let until_ms = cx.clock.mono_ms.saturating_add(request.rest.ms);
         request.until_ms = request.until_ms.min(until_ms);
         request.rest.ms = u64::MAX;
@@ -51,6 +53,8 @@ fn discard_up_to(x: &mut Exchange, cx: &mut Ctx<'_>, bytes: &mut u64) -> Discard
     }
     while x.progress.state == State::Responding {
         match x.pull(cx) {
+            // A file of a part would be useless.
+            Pulled::Chunk(_) if is_stored(x) => {}
             Pulled::Chunk(chunk) => match bytes.checked_sub(chunk.len()) {
                 Some(left) => *bytes = left,
                 None => return Discarded::Ended(DetachedEnd::Complete),
@@ -72,6 +76,12 @@ fn discard_up_to(x: &mut Exchange, cx: &mut Ctx<'_>, bytes: &mut u64) -> Discard
     Discarded::Ended(DetachedEnd::Broken)
 }
 
+/// Whether its response is being stored as a file.
+fn is_stored(x: &Exchange) -> bool {
+    let upstream = x.upstream.as_ref();
+    upstream.is_some_and(|upstream| upstream.is_storing())
+}
+
 /// Ends a detached request: its observer sees the exchange, then it is logged if its creator wants that. Returns whether it
 /// was logged.
 pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) -> bool {
@@ -82,10 +92,8 @@ pub fn end(request: &mut DetachedRequest, cx: &mut Ctx<'_>, end: DetachedEnd) ->
         DetachedEnd::TimedOut => abandon(x, GATEWAY_TIMEOUT),
         DetachedEnd::Closed => abandon(x, CLIENT_CLOSED),
     }
-    if let Some(upstream) = &mut x.upstream {
-        // The observer reads the times of a finished attempt, as the log does.
-        upstream.close(cx.clock.mono_ms);
-    }
+    // The observer reads the times of a finished attempt, as the log does.
+    upstream::close(x, cx);
     request.observe(end);
     let x = &mut request.exchange;
     let is_logged = match request.logging {

@@ -20,8 +20,12 @@ fn server(addr: &str) -> Server {
 
 fn shared(addrs: &[&str]) -> Arc<SharedPeers> {
     let servers: Vec<Server> = addrs.iter().map(|addr| server(addr)).collect();
+    shared_of(&servers)
+}
+
+fn shared_of(servers: &[Server]) -> Arc<SharedPeers> {
     Arc::new(SharedPeers::new(&PeerSettings {
-        servers: &servers,
+        servers,
         method: None,
         checks: Arc::default(),
     }))
@@ -43,6 +47,14 @@ fn states(peers: &SharedPeers, now_ms: u64) -> Vec<PeerState> {
     view.peers.iter().map(|peer| peer.state).collect()
 }
 
+const FIGURES: AttemptFigures = AttemptFigures {
+    status: 404,
+    head_ms: Some(3),
+    response_ms: 9,
+    sent_bytes: 10,
+    received_bytes: 20,
+};
+
 #[test]
 fn attempts_are_counted_with_their_server() {
     let peers = shared(&["127.0.0.1:1", "127.0.0.1:2"]);
@@ -51,13 +63,7 @@ fn attempts_are_counted_with_their_server() {
     let active = &peers.group_view(5000).peers[0];
     assert_eq!((active.active, active.stats.requests), (1, 1));
     assert!(picker.wants_figures());
-    picker.set_figures(AttemptFigures {
-        status: 404,
-        head_ms: Some(3),
-        response_ms: 9,
-        sent_bytes: 10,
-        received_bytes: 20,
-    });
+    picker.set_figures(FIGURES);
     picker.finish(5009, Outcome::Alive, None);
     let view = peers.group_view(5010);
     let (first, second) = (&view.peers[0], &view.peers[1]);
@@ -95,6 +101,33 @@ fn failed_servers_are_unavailable_until_they_are_tried_again() {
     let stats = &peers.group_view(1_020_000).peers[0].stats;
     assert_eq!((stats.requests, stats.downtime_ms(1_020_000)), (2, 11_000));
     drop(picker);
+}
+
+/// A server that has failed is tried again after `fail_timeout`.
+#[test]
+fn a_cut_response_is_a_success_and_an_attempt_without_an_answer_has_no_result() {
+    for (is_cut, second_failure) in [(true, false), (false, true)] {
+        let peers = shared_of(&["127.0.0.1:1", "127.0.0.1:2"].map(|addr| Server {
+            max_fails: 2,
+            ..server(addr)
+        }));
+        let first = |now_ms| {
+            let mut all = (0..8).map(|_| pick(&peers, now_ms));
+            let found = all.find(|(_, addr)| addr == "127.0.0.1:1");
+            found.expect("its turn").0
+        };
+        first(1_000_000).finish(1_000_000, Outcome::Failed, None);
+        let mut picker = first(1_011_000);
+        picker.set_figures(FIGURES);
+        match is_cut {
+            true => drop(picker.finish(1_012_000, Outcome::Cut, None)),
+            false => picker.give_up(),
+        }
+        let stats = &peers.group_view(1_012_000).peers[0].stats;
+        assert_eq!((stats.codes.total(), stats.sent_bytes), (1, 10));
+        let is_out = first(1_013_000).finish(1_013_000, Outcome::Failed, None);
+        assert_eq!(is_out, second_failure, "{is_cut}");
+    }
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub enum Pick {
 pub enum Outcome {
     /// The server has answered.
     Alive,
+    /// The server has answered, and the rest of its response is not received: the time of the response is unknown.
+    Cut,
     /// The attempt failed, and the failure counts.
     Failed,
     /// Another server is to be tried, but the failure does not count (`http_403`, `http_404`).
@@ -200,7 +202,7 @@ impl Picker {
         matches!(self.group.peers, Peers::Shared(_))
     }
 
-    /// Sets the figures of the current attempt, which [`Picker::finish`] counts.
+    /// Sets the figures of the current attempt, which [`Picker::finish`] or [`Picker::give_up`] counts.
     pub fn set_figures(&mut self, figures: AttemptFigures) {
         self.figures = Some(figures);
     }
@@ -232,7 +234,7 @@ impl Picker {
         self.group.peers.with(|peers| {
             peers.release(peer);
             if measured.what != Measures::Nothing {
-                measured.finish(peers, peer, times.filter(|_| outcome == Outcome::Alive));
+                measured.finish(peers, peer, outcome, times);
             }
             if let Some(figures) = figures {
                 peers.count_ended(peer, &figures);
@@ -252,6 +254,12 @@ impl Picker {
             peers.succeed_at(peer, now_ms);
             false
         })
+    }
+
+    /// Ends the attempt with the chosen server without a result, for instance if the client has left before the response.
+    /// Only its figures are counted.
+    pub fn give_up(&mut self) {
+        self.release();
     }
 
     /// Whether the chosen server may get another attempt: it is still in the group, and neither down nor excluded.
@@ -326,8 +334,12 @@ impl Picker {
     fn release(&mut self) {
         if let Some(peer) = self.current.take() {
             let started_ms = self.measured.started_ms.take();
+            let figures = self.figures.take();
             self.group.peers.with(|peers| {
                 peers.release(peer);
+                if let Some(figures) = figures {
+                    peers.count_ended(peer, &figures);
+                }
                 if let Some(started_ms) = started_ms {
                     peers.end_measured(peer, started_ms);
                 }
@@ -350,15 +362,23 @@ impl Measured {
         }
     }
 
-    /// Adds the times of an attempt with a response to the averages.
-    fn finish(self, peers: &mut PeerList, id: PeerId, times: Option<AttemptTimes>) {
+    /// Adds the times of an attempt with a response to the averages, as far as they are known.
+    fn finish(
+        self,
+        peers: &mut PeerList,
+        id: PeerId,
+        outcome: Outcome,
+        times: Option<AttemptTimes>,
+    ) {
         if let Some(started_ms) = self.started_ms {
             peers.end_measured(id, started_ms);
         }
-        let Some(times) = times else {
+        let Some(times) = times.filter(|_| matches!(outcome, Outcome::Alive | Outcome::Cut)) else {
             return;
         };
-        peers.add_response_time(id, times.response_ms);
+        if outcome == Outcome::Alive {
+            peers.add_response_time(id, times.response_ms);
+        }
         // With `UntilHead` it was added when the head came.
         if self.what != Measures::UntilHead {
             peers.add_header_time(id, times.header_ms);

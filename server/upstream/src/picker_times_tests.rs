@@ -71,3 +71,19 @@ fn a_failed_attempt_and_a_dropped_one_have_no_times() {
         }
     }
 }
+
+#[test]
+fn a_response_that_is_cut_has_the_time_of_its_head_alone() {
+    for time in [Time::Header, Time::LastByte] {
+        let mut bench = timed(time, false);
+        let mut picker = bench.picker();
+        bench.pick(&mut picker);
+        let id = picker.current.expect("a server is chosen");
+        let cut = AttemptTimes {
+            header_ms: 70,
+            response_ms: 90,
+        };
+        picker.finish(bench.now_ms, Outcome::Cut, Some(cut));
+        assert_eq!(times(&bench, id), (70, 0, 0), "{time:?}");
+    }
+}

@@ -7,6 +7,7 @@ mod api;
 mod applications;
 mod balancing;
 mod client_abort;
+mod cut_attempts;
 mod disk_full;
 mod early_response;
 mod faults;

@@ -1,8 +1,8 @@
 //! Requests of the server itself, without a client: mirrors, cache updates, health checks, `post_action`.
 //!
 //! A [`DetachedRequest`] is made from the request of a client or from a head alone. It owns copies of the head, the host and
-//! the variables, so it may outlive the request that started it. Its response is read to the end and dropped. An observer
-//! sees the ended exchange. [`DetachedRequest::start`] queues it for the loop of the thread ([`crate::detached`]).
+//! the variables, so it may outlive the request that started it. Its response is read to the end, or to the limits of
+//! [`Rest`], and dropped. An observer sees the ended exchange. [`DetachedRequest::start`] queues it for the loop of the thread ([`crate::detached`]).
 //!
 //! As subrequests in nginx, it skips the access phase, and filters that change a body for a client. It has a request body
 //! if [`DetachedRequest::with_body_of`] shares that of its parent, which must have been collected.

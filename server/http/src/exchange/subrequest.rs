@@ -45,6 +45,12 @@ impl SubrequestState {
         self.queue.is_some()
     }
 
+    /// Whether it may have subrequests that are not over.
+    #[inline]
+    pub(super) fn has_any(&self) -> bool {
+        self.has_queue() || self.awaited.is_some()
+    }
+
     /// The charset of the response that a subrequest's body becomes part of; empty for none.
     pub fn charset(&self) -> &[u8] {
         &self.charset

@@ -62,6 +62,11 @@ impl Exchange {
 
     /// Notifies subrequests that something may have arrived, whether they are first or not.
     pub(super) fn subrequests_arrived(&mut self, cx: &mut Ctx<'_>) {
+        self.with_queued(|child| child.arrived(cx));
+    }
+
+    /// Runs `work` on each subrequest of the queue, with the state of the client's request.
+    pub(super) fn with_queued(&mut self, mut work: impl FnMut(&mut Self)) {
         let Some(mut queue) = self.subrequests.queue.take() else {
             return;
         };
@@ -71,7 +76,7 @@ impl Exchange {
             Piece::Chunk(_) => None,
         });
         for child in held.chain(pieces) {
-            self.with_parent_state(&mut child.exchange, |child| child.arrived(cx));
+            self.with_parent_state(&mut child.exchange, &mut work);
         }
         self.subrequests.queue = Some(queue);
     }

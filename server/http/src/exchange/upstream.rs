@@ -48,25 +48,43 @@ pub(crate) trait Pass {
     /// Takes arrivals while the response is pulled.
     fn arrived(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
 
-    /// The exchange ends, before it is logged: the client may have left in the middle of the response.
+    /// Ends an attempt in progress and counts it, for instance if the client has left in the middle of the response.
     fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>);
+
+    /// Whether the response is being stored as a file.
+    fn is_storing(&self) -> bool;
 
     /// Ends it. An attempt that is not over is given up.
     fn end(self: Box<Self>);
 }
 
-/// Ends the last attempt and the pass of an exchange that ends, if there are any.
+/// Ends the last attempt and the pass of an exchange that ends, if there are any, and those of its subrequests.
 pub(crate) fn close(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if x.subrequests.has_any() {
+        close_subrequests(x, cx);
+    }
     let Some(upstream) = &mut x.upstream else {
         return;
     };
-    upstream.close(cx.clock.mono_ms);
-    if let Some(mut pass) = upstream.pass.take() {
+    let pass = upstream.pass.take();
+    let pass = pass.map(|mut pass| {
         pass.close(x, cx);
-        if let Some(upstream) = &mut x.upstream {
-            upstream.pass = Some(pass);
-        }
+        pass
+    });
+    if let Some(upstream) = &mut x.upstream {
+        upstream.close(cx.clock.mono_ms);
+        upstream.pass = pass;
     }
+}
+
+/// Ends the attempts of subrequests that are not over, since the client has left.
+#[cold]
+fn close_subrequests(x: &mut Exchange, cx: &mut Ctx<'_>) {
+    if let Some(mut child) = x.subrequests.awaited.take() {
+        x.with_parent_state(&mut child, |child| close(child, cx));
+        x.subrequests.awaited = Some(child);
+    }
+    x.with_queued(|child| close(child, cx));
 }
 
 struct Server {
@@ -167,6 +185,11 @@ impl Upstream {
         self.server = None;
         self.uri.clear();
         self.check = None;
+    }
+
+    /// Whether the response is being stored as a file, so that it is useful without a client.
+    pub(crate) fn is_storing(&self) -> bool {
+        self.pass.as_ref().is_some_and(|pass| pass.is_storing())
     }
 
     /// Begins to pass the exchange on.

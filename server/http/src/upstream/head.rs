@@ -56,7 +56,6 @@ pub(super) fn step(
         && let Err(status) = stream.pump(x, cx, &attempt)
     {
         drop(attempt);
-        record(x).close(cx.clock.mono_ms);
         return Flow::Done(Content::Status(status));
     }
     if run.attempt_until_ms <= cx.clock.mono_ms {

@@ -66,7 +66,10 @@ fn pass_on(x: &mut Exchange, cx: &mut Ctx<'_>, gateway: &'static dyn Gateway) ->
     let upstream = x.upstream.as_mut();
     match upstream.and_then(|upstream| upstream.pass.take()) {
         Some(pass) if pass.is_open() => return pass.resume(x, cx),
-        Some(pass) => pass.end(),
+        Some(mut pass) => {
+            pass.close(x, cx);
+            pass.end();
+        }
         None => {}
     }
     match gateway.target(x, cx) {
@@ -92,11 +95,12 @@ impl Pass for Run {
     }
 
     fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
-        if self.peer.is_some()
-            && let Some(binding) = &self.binding
-        {
-            binding.learn_from_end(x, cx);
-        }
+        self.learn_from_end(x, cx);
+        self.cut_attempt(x, cx);
+    }
+
+    fn is_storing(&self) -> bool {
+        self.storing.is_some()
     }
 
     fn end(self: Box<Self>) {
@@ -134,6 +138,8 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 if content == Content::Sent {
                     run.keep(x);
                 } else {
+                    // Nothing of it goes on; most attempts have ended before.
+                    run.cut_attempt(x, cx);
                     run.recycle();
                     x.body.on_arrival = None;
                     x.progress.ignore_abort = false;

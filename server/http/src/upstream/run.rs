@@ -9,6 +9,7 @@ use server_upstream::picker::{Outcome, Picker};
 use server_upstream::request::{RequestSpec, UpstreamRequest};
 use server_upstream::retry_budget::CountedRequest;
 use server_upstream::route::SocketOptions;
+use server_upstream::times::AttemptTimes;
 
 use super::body::Body;
 use super::conf::UpstreamConf;
@@ -193,25 +194,57 @@ impl Run {
         action: Action,
     ) {
         let now_ms = cx.clock.mono_ms;
-        let upstream = record(x);
-        upstream.close(now_ms);
-        let times = upstream.last().and_then(|attempt| attempt.times());
-        if let Some(picker) = &mut self.picker
-            && picker.wants_figures()
-            && let Some(attempt) = upstream.last()
-        {
-            picker.set_figures(attempt.figures());
-        }
-        if outcome == Outcome::Alive
-            && self.peer.is_some()
-            && let Some(binding) = &self.binding
-        {
-            binding.learn_from_end(x, cx);
+        let times = self.close_attempt(x, now_ms);
+        if outcome == Outcome::Alive {
+            self.learn_from_end(x, cx);
         }
         let picker = self.picker.as_mut();
         if self.peer.take().is_some() && picker.is_some_and(|p| p.finish(now_ms, outcome, times)) {
             let text = format_args!("upstream server temporarily disabled");
             x.log_while(Level::Warn, action.text(), text);
+        }
+    }
+
+    /// Ends an attempt in progress with a response that is received no further. A server that has answered counts as alive;
+    /// without an answer its state is unknown. Figures count either way.
+    ///
+    /// nginx counts a server as alive without an answer, too.
+    pub(super) fn cut_attempt(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if self.peer.is_none() {
+            return;
+        }
+        if self.buffer.is_some() {
+            return self.finish_attempt(x, cx, Outcome::Cut, Action::Reading);
+        }
+        let last = record(x).last();
+        if last.is_some_and(|attempt| attempt.ended_ms.is_none()) {
+            self.close_attempt(x, cx.clock.mono_ms);
+        }
+        self.peer = None;
+        if let Some(picker) = &mut self.picker {
+            picker.give_up();
+        }
+    }
+
+    /// Records the end of the attempt, and its figures for the group. Returns its times, if it brought a response head.
+    fn close_attempt(&mut self, x: &mut Exchange, now_ms: u64) -> Option<AttemptTimes> {
+        let upstream = record(x);
+        upstream.close(now_ms);
+        let attempt = upstream.last()?;
+        if let Some(picker) = &mut self.picker
+            && picker.wants_figures()
+        {
+            picker.set_figures(attempt.figures());
+        }
+        attempt.times()
+    }
+
+    /// Learns a session from the end of the attempt.
+    pub(super) fn learn_from_end(&self, x: &mut Exchange, cx: &mut Ctx<'_>) {
+        if self.peer.is_some()
+            && let Some(binding) = &self.binding
+        {
+            binding.learn_from_end(x, cx);
         }
     }
 

@@ -4,7 +4,8 @@ use server_base::files::{EACCES, ENOENT, EXDEV, FileError};
 use server_upstream::request::Failure;
 
 use super::Site;
-use crate::exchange::Exchange;
+use crate::detached::{Discarded, end, turn};
+use crate::exchange::{DetachedEnd, DetachedRequest, Exchange, Rest};
 use crate::testing::get;
 use crate::testing::servers::Passing;
 use crate::upstream::conf::StorePath;
@@ -115,4 +116,46 @@ fn a_full_disk_costs_the_file_alone() {
     assert_eq!(site.pull(&mut x), ("abc".to_owned(), "end"));
     assert_eq!(changes(&mut site), [""; 0]);
     assert!(site.world.said().contains("No space left on device"));
+}
+
+/// The response of a mirror is read to its limits, unless it is stored.
+#[test]
+fn a_stored_response_of_a_detached_request_is_read_to_its_end() {
+    let mut site = site();
+    let x = site.get("/up/a");
+    let request = DetachedRequest::child_of(&x, &site.world.cx(), b"/up/b", b"");
+    let mut request = request.expect("it is the first").head_only();
+    assert_eq!(turn(&mut request, &mut site.world.cx()), Discarded::Pending);
+    site.call().head(200, &[]);
+    let piece = vec![b'x'; Rest::UNUSED.bytes as usize];
+    for _ in 0..2 {
+        site.call().bytes(piece.clone());
+        assert_eq!(turn(&mut request, &mut site.world.cx()), Discarded::Pending);
+    }
+    assert_eq!(request.until_ms, u64::MAX, "it may take its time");
+    site.call().data("abc").end();
+    let done = Discarded::Ended(DetachedEnd::Complete);
+    assert_eq!(turn(&mut request, &mut site.world.cx()), done);
+    end(&mut request, &mut site.world.cx(), DetachedEnd::Complete);
+    assert_eq!(
+        changes(&mut site).last().map(String::as_str),
+        Some("/temp/1 -> /store/a/b")
+    );
+}
+
+/// A file that cannot be written is no reason to read the rest.
+#[test]
+fn a_detached_request_has_its_limits_once_its_file_has_failed() {
+    let mut site = site();
+    site.world.files.is_full = true;
+    let x = site.get("/up/a");
+    let request = DetachedRequest::child_of(&x, &site.world.cx(), b"/up/b", b"");
+    let mut request = request.expect("it is the first").head_only();
+    turn(&mut request, &mut site.world.cx());
+    let piece = vec![b'x'; Rest::UNUSED.bytes as usize];
+    site.call().head(200, &[]).bytes(piece).data("x");
+    let done = Discarded::Ended(DetachedEnd::Complete);
+    assert_eq!(turn(&mut request, &mut site.world.cx()), done);
+    drop(request);
+    assert!(site.call().is_given_up());
 }
