@@ -7,7 +7,7 @@ use std::path::Path;
 use firstbyte_tests::backend::{Backend, Gate, Step, answer, ok, send};
 use firstbyte_tests::client::request;
 use firstbyte_tests::port::Port;
-use firstbyte_tests::{Builder, H2Client, Server, Signal, peer, wait_until};
+use firstbyte_tests::{Builder, Client, H2Client, Server, Signal, peer, wait_until};
 
 /// A server that passes requests on and mirrors them, each by its own group; these directives are in the location and in
 /// that of the mirror.
@@ -203,6 +203,132 @@ fn mirror_max_limits_copies_in_progress_also_over_reloads() {
     drop(mirror);
 }
 
+/// Each mirror is below its `mirror_max`; four of them would take all `worker_connections`.
+#[test]
+fn mirrors_together_leave_connections_to_clients() {
+    /// Copies of a thread.
+    const MOST: usize = 256;
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (behind, mirror) = (own(), silent());
+    let others = "mirror /mirror/2; mirror /mirror/3; mirror /mirror/4;";
+    let server = mirrored(&behind, &mirror.name(), others, "").start();
+    let mut client = server.client();
+    for _ in 0..MOST / 4 {
+        assert_eq!(client.get("/").text(), "own");
+    }
+    wait_until("all are there", || mirror.request_count() == MOST);
+    assert!(!server.error_log().contains("not mirrored"));
+    assert_eq!(client.get("/").text(), "own");
+    let text = format!("{MOST} others of all mirrors are in progress");
+    server.wait_for_text("error.log", &text);
+    assert_eq!((mirror.request_count(), mirror.open()), (MOST, MOST));
+    drop(mirror);
+}
+
+/// Servers with a mirror of the same name have counts of their own.
+#[test]
+fn mirror_max_counts_copies_of_each_server() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (behind, mirror) = (own(), silent());
+    let site = |port: &str| {
+        let (own, copies) = (behind.name(), mirror.name());
+        format!(
+            "server {{ listen 127.0.0.1:%%{port}%%;
+                 location / {{ proxy_pass http://{own}; mirror /mirror; mirror_max 1; }}
+                 location /mirror {{ internal; proxy_pass http://{copies}; }} }}"
+        )
+    };
+    let server = Server::http(&[site("PORT"), site("PORT2")].concat()).start();
+    let mut clients = [1, 2].map(|n| Client::connect(server.port_number(n)));
+    for copies in [1, 2] {
+        assert_eq!(clients[copies - 1].get("/").text(), "own");
+        wait_until("the mirror has it", || mirror.request_count() == copies);
+        assert_eq!(clients[copies - 1].get("/").text(), "own");
+    }
+    let text = "requests were not mirrored to \"/mirror\": 1 others are in progress";
+    wait_until("both are refused", || {
+        server.error_log().matches(text).count() == 2
+    });
+    assert_eq!(mirror.request_count(), 2);
+    drop(mirror);
+}
+
+/// The copies exceed `limit_conn` of their location, which only counts them.
+#[test]
+fn a_dry_run_of_limit_conn_leaves_the_counts_of_mirror_max() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let (behind, mirror) = (own(), silent());
+    let server = Server::http_with(
+        "worker_processes 1;",
+        &format!(
+            "limit_conn_zone $server_name zone=copies:1m;
+             server {{ listen 127.0.0.1:%%PORT%%;
+                 location / {{ proxy_pass http://{}; mirror /mirror; mirror_max 2; }}
+                 location /mirror {{ internal; limit_conn copies 1; limit_conn_dry_run on; proxy_pass http://{}; }} }}",
+            behind.name(),
+            mirror.name()
+        ),
+    )
+    .start();
+    let mut client = server.client();
+    for copies in [1, 2] {
+        assert_eq!(client.get("/").text(), "own");
+        wait_until("the mirror has it", || mirror.request_count() == copies);
+    }
+    server.wait_for_text("error.log", "limiting connections, dry run, by zone");
+    assert_eq!(client.get("/").text(), "own");
+    server.wait_for_text("error.log", "not mirrored to \"/mirror\": 2 others");
+    drop(mirror);
+}
+
+/// nginx stores it only with buffering, as here.
+#[test]
+fn a_response_that_is_stored_is_read_to_its_end() {
+    const BYTES: usize = 300_000;
+    let behind = own();
+    let mirror = Backend::answering(|_| ok("x".repeat(BYTES)));
+    let copies = "proxy_store %%DIR%%/kept/copy;";
+    let server = mirrored(&behind, &mirror.name(), "", copies).start();
+    assert_eq!(server.get("/").text(), "own");
+    let stored = server.path("kept/copy");
+    wait_until("it is stored", || stored.exists());
+    let length = std::fs::metadata(stored).expect("it is there").len();
+    assert_eq!(length, BYTES as u64);
+}
+
+/// Clients that leave end no mirror, and free no place for another one; the end of a mirror does.
+#[test]
+fn places_of_mirrors_are_free_once_the_mirrors_have_ended() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let gate = Gate::default();
+    let opened = gate.clone();
+    let behind = own();
+    let mirror = Backend::answering(move |_| [vec![Step::Gate(opened.clone())], ok("")].concat());
+    let server = mirrored(&behind, &mirror.name(), "mirror_max 2;", "").start();
+    for copies in [1, 2] {
+        let mut client = server.client();
+        assert_eq!(client.get("/").text(), "own");
+        wait_until("the mirror has it", || mirror.request_count() == copies);
+        client.reset();
+    }
+    assert_eq!(server.get("/").text(), "own");
+    server.wait_for_text("error.log", "not mirrored to \"/mirror\": 2 others");
+    assert_eq!((mirror.request_count(), mirror.open()), (2, 2));
+    gate.open();
+    wait_until("a request is mirrored again", || {
+        assert_eq!(server.get("/").text(), "own");
+        mirror.request_count() > 2
+    });
+}
+
 /// A reload ends no mirror.
 #[test]
 fn a_mirror_in_progress_outlives_a_reload() {
@@ -219,4 +345,70 @@ fn a_mirror_in_progress_outlives_a_reload() {
     wait_until("it is taken", || server.get("/generation").text() == "g1");
     gate.open();
     server.wait_for_text("copies.log", "\" 200 ");
+}
+
+/// Directives of the location of a mirror that log its end.
+const LOGGED: &str = "log_subrequest on; access_log %%DIR%%/copies.log;";
+
+/// A server of which requests to the mirror wait for a gate, with a time limit of its end.
+fn ending(main: &str, behind: &Backend, gate: &Gate) -> (Server, Backend) {
+    let opened = gate.clone();
+    let mirror = Backend::answering(move |_| [vec![Step::Gate(opened.clone())], ok("")].concat());
+    let server = Server::http_with(
+        &format!("worker_processes 1; {main}"),
+        &format!(
+            "server {{ listen 127.0.0.1:%%PORT%%;
+                 location / {{ proxy_pass http://{}; mirror /mirror; }}
+                 location /mirror {{ internal; proxy_pass http://{}; {LOGGED} }}
+                 location = /generation {{ return 200 g0; }} }}",
+            behind.name(),
+            mirror.name()
+        ),
+    )
+    .start();
+    assert_eq!(server.get("/").text(), "own");
+    let _ = mirror.latest();
+    (server, mirror)
+}
+
+#[test]
+fn the_end_of_a_server_waits_for_its_mirrors() {
+    let (gate, behind) = (Gate::default(), own());
+    let (mut server, mirror) = ending("", &behind, &gate);
+    server.signal(Signal::QUIT);
+    wait_until("it accepts no connection", || {
+        Client::try_connect_to("127.0.0.1", server.port()).is_err()
+    });
+    assert_eq!(mirror.open(), 1);
+    gate.open();
+    assert_eq!(server.wait_for_exit(), 0);
+    server.wait_for_text("copies.log", "\" 200 ");
+}
+
+#[test]
+fn worker_shutdown_timeout_bounds_mirrors() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let main = "worker_shutdown_timeout 200ms;";
+    let (gate, behind) = (Gate::default(), own());
+    let (mut server, _mirror) = ending(main, &behind, &gate);
+    server.signal(Signal::QUIT);
+    assert_eq!(server.wait_for_exit(), 0);
+    server.wait_for_text("copies.log", "\" 499 ");
+    // Mirrors of an old configuration.
+    let (server, _mirror) = ending(main, &behind, &gate);
+    server.rewrite_conf(|text| text.replace("g0", "g1"));
+    server.signal(Signal::HUP);
+    server.wait_for_text("copies.log", "\" 499 ");
+    assert_eq!(server.get("/generation").text(), "g1");
+}
+
+#[test]
+fn a_fast_end_waits_for_no_mirror() {
+    let (gate, behind) = (Gate::default(), own());
+    let (mut server, _mirror) = ending("", &behind, &gate);
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait_for_exit(), 0);
+    gate.open();
 }

@@ -153,6 +153,15 @@ pub(super) fn location_digest(x: &Exchange) -> u64 {
     http.upstreams().place_digest(location, digest)
 }
 
+/// Returns the digest of an exchange's server: its names, and its position among servers with these names. It is equal under
+/// the next configuration, if the names are.
+pub fn server_digest(x: &Exchange) -> u64 {
+    let http = &x.route.http;
+    let location = x.route.own_server().location;
+    let digest = || digest_of(http, location);
+    http.upstreams().place_digest(location, digest)
+}
+
 /// The digest of a location's name and kind, of the locations around it and of its server; never 0.
 fn digest_of(http: &Http, location: usize) -> u64 {
     let mut hash = Fnv::default();
