@@ -112,8 +112,8 @@ impl Records {
         Ok(progress)
     }
 
-    /// As [`Self::receive`], on a connection that is open. Only the bytes that complete a record are copied behind its
-    /// beginning; the records behind it are decrypted in place.
+    /// Takes bytes as [`Self::receive`] does, on an open connection. Only the bytes that complete a record are copied behind
+    /// its beginning; the records behind it are decrypted in place.
     ///
     /// # Errors
     /// Those of [`Self::receive`].

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use firstbyte_tests::backend::{Backend, Gate, Step, answer, ok, send};
 use firstbyte_tests::client::request;
+use firstbyte_tests::dir::set_mode;
 use firstbyte_tests::port::Port;
 use firstbyte_tests::{Builder, Client, H2Client, Server, Signal, peer, wait_until};
 
@@ -267,7 +268,7 @@ fn a_dry_run_of_limit_conn_leaves_the_counts_of_mirror_max() {
     let server = Server::http_with(
         "worker_processes 1;",
         &format!(
-            "limit_conn_zone $server_name zone=copies:1m;
+            "limit_conn_zone $host zone=copies:1m;
              server {{ listen 127.0.0.1:%%PORT%%;
                  location / {{ proxy_pass http://{}; mirror /mirror; mirror_max 2; }}
                  location /mirror {{ internal; limit_conn copies 1; limit_conn_dry_run on; proxy_pass http://{}; }} }}",
@@ -294,7 +295,13 @@ fn a_response_that_is_stored_is_read_to_its_end() {
     let behind = own();
     let mirror = Backend::answering(|_| ok("x".repeat(BYTES)));
     let copies = "proxy_store %%DIR%%/kept/copy;";
-    let server = mirrored(&behind, &mirror.name(), "", copies).start();
+    let server = mirrored(&behind, &mirror.name(), "", copies)
+        .prepare(|dir| {
+            let kept = dir.join("kept");
+            std::fs::create_dir(&kept).expect("the folder is the test's");
+            set_mode(&kept, 0o777);
+        })
+        .start();
     assert_eq!(server.get("/").text(), "own");
     let stored = server.path("kept/copy");
     wait_until("it is stored", || stored.exists());

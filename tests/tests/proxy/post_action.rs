@@ -94,8 +94,8 @@ fn a_client_that_leaves_is_reported_too() {
 fn limits_do_not_count_a_report() {
     let reports = Backend::answering(|_| ok("noted"));
     let server = Server::http(&format!(
-        "limit_req_zone $server_name zone=rate:1m rate=1r/m;
-         limit_conn_zone $server_name zone=open:1m;
+        "limit_req_zone $host zone=rate:1m rate=1r/m;
+         limit_conn_zone $host zone=open:1m;
          server {{ listen 127.0.0.1:%%PORT%%; root %%DIR%%/site; limit_req zone=rate; limit_conn open 1;
              location / {{ post_action /report; }}
              location = /report {{ internal; proxy_pass http://{}/$limit_req_status/$limit_conn_status; }} }}",
