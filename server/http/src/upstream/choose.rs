@@ -20,6 +20,7 @@ use super::arrival::arrived;
 use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
 use super::gateway::Outgoing;
 use super::group;
+use super::health::probe;
 use super::next::next;
 use super::ntlm;
 use super::run::{Flow, Run, Step, record};
@@ -190,7 +191,8 @@ fn make_request(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(),
         body: run.body.length(x),
         is_pooled: run.picker.as_ref().is_some_and(Picker::has_pool),
     };
-    let request = run.gateway.request(x, cx, &outgoing)?;
+    let made = run.gateway.request(x, cx, &outgoing);
+    let request = made.inspect_err(|_| probe::fail(x, Action::Sending, cx.clock.mono_ms))?;
     record(x).set_uri(path(&request.fields));
     run.request = Some(request);
     Ok(())
@@ -222,6 +224,8 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
         Err(status) => {
             begin_attempt(run, x, cx, name, None);
             record(x).close(cx.clock.mono_ms);
+            // Without a result the server would keep its state for ever.
+            probe::fail(x, Action::Handshaking, cx.clock.mono_ms);
             return Flow::Done(Content::Status(status));
         }
     };

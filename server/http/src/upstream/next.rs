@@ -95,7 +95,7 @@ fn take_step(
         return delayed(run, x, cx, Retried::Same);
     }
     run.finish_attempt(x, cx, outcome(failed), action);
-    probe::fail(x, action);
+    probe::fail(x, action, cx.clock.mono_ms);
     match follows {
         Next::Anew => Flow::Next(Step::Choose),
         Next::Other => delayed(run, x, cx, Retried::Other),

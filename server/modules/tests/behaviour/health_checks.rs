@@ -1,6 +1,7 @@
 //! `health_check` and `match`: requests of checks, and states of the servers by their responses.
 
 use std::cell::Cell;
+use std::sync::Arc;
 
 use server_base::clock::Clock;
 use server_base::logs::Logs;
@@ -8,7 +9,9 @@ use server_base::waker::WakeQueue;
 use server_http::detached::{self, Discarded, discard};
 use server_http::exchange::{Ctx, Env, Queues};
 use server_http::upstream::health::Prober;
+use server_upstream::group::{Group, Groups};
 use server_upstream::request::Failure;
+use server_upstream::shared::SharedPeers;
 
 use crate::disk::Disk;
 use crate::servers::{Sent, Servers};
@@ -100,6 +103,14 @@ impl Checked {
         used.dedup();
         used
     }
+}
+
+/// The peers of a group with a zone.
+fn shared(site: &Site, name: &str) -> Arc<SharedPeers> {
+    let mut groups = site.generation().main::<Groups>().iter();
+    let group = groups.find(|group| &*group.name == name.as_bytes());
+    let peers = group.and_then(Group::shared_peers);
+    Arc::clone(peers.expect("it has a zone"))
 }
 
 /// The last number of the address of a request, and its port.
@@ -213,6 +224,33 @@ fn a_fault_of_this_server_is_no_result() {
     site.servers.fail(Failure::NoConnection);
     site.check();
     assert_eq!(site.used(), BOTH);
+}
+
+#[test]
+fn a_check_without_tls_settings_has_failed() {
+    let mut site = Checked::http(
+        "upstream hc_tls { zone hc_tls 64k; server 192.0.2.1:81; }
+         map $remote_addr $file { default /absent.pem; }
+         server { location / { proxy_pass https://hc_tls; proxy_ssl_certificate $file; proxy_ssl_certificate_key $file;
+             health_check; } }",
+    );
+    let mut logging = std::mem::replace(&mut site.site, Site::server(""));
+    let log = logging.logged(|_| assert_eq!(site.check_after(0), [""; 0]));
+    let check = "while SSL handshaking to upstream, health check \"\" of peer 192.0.2.1:81";
+    for text in [
+        "cannot load certificate \"/absent.pem\"",
+        "peer is unhealthy",
+    ] {
+        let mut lines = log.lines().filter(|line| line.contains(text));
+        assert!(lines.any(|line| line.contains(check)), "{text}: {log}");
+    }
+    assert_eq!(logging.get("/").status, 502, "it is excluded");
+    assert_eq!(site.check_after(5000), [""; 0]);
+    let view = shared(&logging, "hc_tls").group_view(site.now_ms);
+    assert_eq!(
+        (view.peers[0].checks.checks, view.peers[0].checks.fails),
+        (2, 2)
+    );
 }
 
 #[test]

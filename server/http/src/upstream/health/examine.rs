@@ -63,7 +63,7 @@ pub(crate) fn step(
 
 /// The response broke off, or took too long.
 fn failed(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    fail(x, Action::Reading);
+    fail(x, Action::Reading, cx.clock.mono_ms);
     run.finish_attempt(x, cx, Outcome::Failed, Action::Reading);
     Flow::Done(Content::Status(CLOSE_WITHOUT_RESPONSE))
 }

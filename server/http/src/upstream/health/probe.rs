@@ -29,7 +29,7 @@ pub(super) struct Verdict {
     pub(super) passed: bool,
     /// The words behind "while" in the log.
     pub(super) action: &'static str,
-    /// Time of a success, monotonic milliseconds.
+    /// Its time, monotonic milliseconds.
     pub(super) at_ms: u64,
 }
 
@@ -69,15 +69,15 @@ pub(crate) fn close(content: Content) -> Content {
     }
 }
 
-/// Records that the server has failed the check, if the exchange is one.
-pub(crate) fn fail(x: &mut Exchange, action: Action) {
+/// Records that the server has failed the check, if the exchange is one. `now_ms` is monotonic.
+pub(crate) fn fail(x: &mut Exchange, action: Action, now_ms: u64) {
     if x.is_health_check()
         && let Some(probe) = x.extensions.get_mut::<Probe>()
     {
         probe.verdict = Some(Verdict {
             passed: false,
             action: action.text(),
-            at_ms: 0,
+            at_ms: now_ms,
         });
     }
 }
