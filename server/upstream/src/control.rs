@@ -145,7 +145,8 @@ impl SharedPeers {
     /// Returns the addresses with their state. `now_ms` is monotonic.
     pub fn group_view(&self, now_ms: u64) -> GroupView {
         let members = self.members();
-        let list = self.lock();
+        let mut list = self.lock();
+        list.settle_downtime(now_ms);
         let peers = members.list().iter().flat_map(|member| {
             let list = &list;
             let peers = member.peers.iter();

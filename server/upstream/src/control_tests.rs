@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use super::*;
 use crate::found::FoundAddress;
+use crate::health::active::{CheckSpec, Initial};
 use crate::local::LocalGroup;
 use crate::peer_stats::AttemptFigures;
 use crate::picker::{Outcome, Pick, Picker};
@@ -128,6 +129,63 @@ fn a_cut_response_is_a_success_and_an_attempt_without_an_answer_has_no_result() 
         let is_out = first(1_013_000).finish(1_013_000, Outcome::Failed, None);
         assert_eq!(is_out, second_failure, "{is_cut}");
     }
+}
+
+#[test]
+fn time_in_which_checks_exclude_a_server_is_downtime() {
+    let check = CheckSpec {
+        id: 7,
+        fails: 1,
+        passes: 1,
+        initial: Initial::Checking,
+    };
+    let settings = PeerSettings {
+        servers: &[server("127.0.0.1:1")],
+        checks: Arc::from([check]),
+        ..PeerSettings::default()
+    };
+    let peers = SharedPeers::new(&settings);
+    let id = peers.lock().iter().next().expect("it is there").0;
+    let record = |passed, now_ms| {
+        let change = peers.lock().record_check(id, 7, passed, now_ms);
+        change.expect("it changes the state");
+    };
+    let stats = |now_ms| {
+        let stats = &peers.group_view(now_ms).peers[0].stats;
+        (
+            stats.down_start_ms,
+            stats.downtime_ms(now_ms),
+            stats.unavailable,
+        )
+    };
+    // From the first look at a server that is being checked.
+    assert_eq!(stats(1000), (Some(1000), 0, 0));
+    record(true, 1500);
+    assert_eq!(stats(2000), (Some(1000), 500, 0));
+    record(false, 3000);
+    assert_eq!(stats(3100), (Some(3000), 600, 0));
+    // After failed requests, a check alone does not end it.
+    peers.lock().fail(id, 3);
+    peers.lock().count_failed(id, true, 3200);
+    record(true, 4000);
+    assert_eq!(stats(4000), (Some(3000), 1500, 0));
+    peers.lock().reset_failures(id);
+    peers.lock().count_chosen(id, 5000);
+    assert_eq!(stats(9000), (Some(3000), 2500, 0));
+    // A server that is down has no state of checks, and a configuration may have no checks.
+    record(false, 10_000);
+    let server_id = peers.server_views()[0].id;
+    let down = |is_down| peers.change(server_id, |server| server.is_down = is_down);
+    assert_eq!(down(true), Ok(()));
+    assert_eq!(stats(10_500), (Some(10_000), 3000, 0));
+    assert_eq!(down(false), Ok(()));
+    assert_eq!(stats(11_000), (Some(11_000), 3000, 0));
+    peers.commit(&PeerSettings {
+        checks: Arc::default(),
+        ..settings
+    });
+    assert_eq!(stats(12_000), (Some(11_000), 4000, 0));
+    assert_eq!(stats(13_000), (Some(11_000), 4000, 0));
 }
 
 #[test]

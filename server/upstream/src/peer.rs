@@ -119,6 +119,22 @@ impl Peer {
         &self.checks
     }
 
+    /// Has its time without service begin or end now, if its state requires it. A `down` server has none. `now_ms` is
+    /// monotonic.
+    pub(crate) fn settle_downtime(&mut self, now_ms: u64) {
+        let Some(stats) = self.stats.as_deref_mut() else {
+            return;
+        };
+        if self.is_down {
+            stats.up(now_ms);
+        } else if self.checks.is_out() {
+            stats.down(now_ms);
+        } else if !self.failures.is_at_limit() {
+            // After `max_fails` failures, the next choice ends it.
+            stats.up(now_ms);
+        }
+    }
+
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
         self.max_conns > 0 && self.conns >= self.max_conns

@@ -1,7 +1,8 @@
 //! Counters of a server in a shared group, for the API and for metrics.
 //!
 //! They are changed under the lock of the group, with the choice of a server and with the end of an attempt. Times of an
-//! attempt are averaged with weights that halve after [`AVERAGE_OF`] attempts or so. Absent: health checks.
+//! attempt are averaged with weights that halve after [`AVERAGE_OF`] attempts or so. Absent: results of health checks, except
+//! for the time in which they exclude the server.
 //!
 //! Source: nginx documentation, `ngx_http_api_module`, "HTTP Upstream Server".
 

@@ -193,11 +193,18 @@ impl PeerList {
     }
 
     /// Records a result of a health check, by its id. Returns the new health of the peer by this check, if it has
-    /// changed.
-    pub fn record_check(&mut self, id: PeerId, check: u64, passed: bool) -> Option<Health> {
+    /// changed. `now_ms` is monotonic.
+    pub fn record_check(
+        &mut self,
+        id: PeerId,
+        check: u64,
+        passed: bool,
+        now_ms: u64,
+    ) -> Option<Health> {
         let peer = self.get_mut(id)?;
         let was_out = peer.checks.is_out();
         let change = peer.checks.record(check, passed);
+        peer.settle_downtime(now_ms);
         if peer.checks.is_out() != was_out {
             self.mark_changed(id.index);
             self.wake_waiting();
@@ -360,6 +367,14 @@ impl PeerList {
         let all = self.peers.iter_mut();
         for stats in all.filter_map(|peer| peer.stats.as_deref_mut()) {
             stats.reset(now_ms);
+        }
+    }
+
+    /// Has the times of all peers without service begin or end now, if their states require it. Changes of checks and
+    /// parameters have no time of their own. `now_ms` is monotonic.
+    pub fn settle_downtime(&mut self, now_ms: u64) {
+        for index in self.primary.list().iter().chain(self.backup.list()) {
+            self.peers[*index as usize].settle_downtime(now_ms);
         }
     }
 

@@ -254,6 +254,29 @@ fn a_check_without_tls_settings_has_failed() {
 }
 
 #[test]
+fn time_without_health_is_downtime() {
+    let mut site = Checked::new("hc_downtime", "mandatory interval=5s");
+    let peers = shared(&site.site, "hc_downtime");
+    let downtimes = |now_ms| {
+        let view = peers.group_view(now_ms);
+        let all = view.peers.iter().map(|peer| {
+            let stats = &peer.stats;
+            (stats.down_start_ms, stats.downtime_ms(now_ms))
+        });
+        all.collect::<Vec<_>>()
+    };
+    site.servers.answer("500\n\n");
+    // It begins with the first check, and ends at once for the second server.
+    site.check_after(0);
+    assert_eq!(downtimes(3000), [(Some(1000), 2000), (Some(1000), 0)]);
+    site.servers.answer("200\n\n");
+    site.servers.answer("500\n\n");
+    site.check_after(5000);
+    assert_eq!(downtimes(6000), [(Some(1000), 5000), (Some(6000), 0)]);
+    assert_eq!(downtimes(8000), [(Some(1000), 5000), (Some(6000), 2000)]);
+}
+
+#[test]
 fn fails_and_passes_count_results_in_a_row() {
     let mut site = Checked::new("hc_counts", "fails=2 passes=2");
     for (responses, used) in [

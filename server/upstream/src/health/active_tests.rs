@@ -145,9 +145,12 @@ fn checks_exclude_a_peer_of_any_list_and_admit_it_again() {
         };
         assert_eq!(chosen(&mut list).len(), count.into());
         let (first, _) = list.iter().next().expect("there are peers");
-        assert_eq!(list.record_check(first, 7, false), Some(Health::Unhealthy));
+        assert_eq!(
+            list.record_check(first, 7, false, 0),
+            Some(Health::Unhealthy)
+        );
         assert!(!chosen(&mut list).contains(&first), "{count}");
-        assert_eq!(list.record_check(first, 7, true), Some(Health::Up));
+        assert_eq!(list.record_check(first, 7, true, 0), Some(Health::Up));
         assert!(chosen(&mut list).contains(&first), "{count}");
     }
 }
@@ -160,14 +163,14 @@ fn a_peer_that_is_added_later_has_the_checks_of_the_group() {
     let (first, _) = list.iter().next().expect("it is there");
     let id = list.add(&second, &second.addresses[0]);
     list.set_list(&[first, id]);
-    list.record_check(first, 7, true);
+    list.record_check(first, 7, true, 0);
     let mut tried = TriedPeers::default();
     assert_eq!(
         list.pick(&mut tried, &PickKey::default(), 1_000_000),
         Some(first)
     );
     assert_eq!(list.pick(&mut tried, &PickKey::default(), 1_000_000), None);
-    list.record_check(id, 7, true);
+    list.record_check(id, 7, true, 0);
     assert_eq!(
         list.pick(&mut tried, &PickKey::default(), 1_000_000),
         Some(id)
@@ -180,7 +183,7 @@ fn checks_of_one_configuration_are_set_once() {
     let checks: Arc<[CheckSpec]> = Arc::from([spec(7, 1, 1, Initial::Checking)]);
     list.set_checks(&checks);
     let (first, _) = list.iter().next().expect("it is there");
-    list.record_check(first, 7, true);
+    list.record_check(first, 7, true, 0);
     let is_out = |list: &PeerList| list.get(first).expect("it stays").checks().is_out();
     list.set_checks(&checks);
     assert!(!is_out(&list), "a result is kept");

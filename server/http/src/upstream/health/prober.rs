@@ -125,6 +125,8 @@ impl Prober {
             let seen = self.seen[at];
             let found = group.peers().with(|peers| {
                 let changes = Some(peers.changes()).filter(|changes| seen != Some(*changes))?;
+                // Peers may be excluded until their first check from now on.
+                peers.settle_downtime(now_ms);
                 let up = peers.iter().filter(|(_, peer)| !peer.is_down());
                 Some((changes, up.map(|(id, _)| (at, id)).collect()))
             });
@@ -268,7 +270,7 @@ fn verdict(x: &mut Exchange, end: DetachedEnd) -> Option<Verdict> {
 /// Records a result in the group, and logs a change.
 fn note(x: &Exchange, group: &LocalGroup, (peer, check): (PeerId, u64), verdict: Verdict) {
     let change = group.peers().with(|peers| {
-        let change = peers.record_check(peer, check, verdict.passed);
+        let change = peers.record_check(peer, check, verdict.passed, verdict.at_ms);
         let recovered = peers.get(peer).is_some_and(|peer| !peer.checks().is_out());
         if change == Some(Health::Up) && recovered {
             peers.begin_slow_start(peer, verdict.at_ms);
