@@ -5,6 +5,7 @@ mod setup;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -14,7 +15,7 @@ use driver::worker::thread_commands::{Command, Counters};
 use server_base::waker::RemoteWaker;
 use server_http::exchange::{Ctx, Env, Exchange, State, Wait};
 use server_http::module::{Content, Handler, Module};
-use server_http::reply;
+use server_http::{reply, variables};
 use sys::poll::Waker;
 
 use setup::setup;
@@ -109,3 +110,58 @@ fn another_thread_wakes_a_thread_that_sleeps() {
 }
 
 const ROUNDS: usize = 200;
+
+/// The sender of commands to the thread that makes checks, with its waker.
+static CHECKING: Mutex<Option<(Sender<Command>, Arc<Waker>)>> = Mutex::new(None);
+/// Number of checks that have begun.
+static BEGUN: AtomicUsize = AtomicUsize::new(0);
+
+const STOPPING: Module = Module {
+    name: "stopping",
+    variables: variables! {
+        "stop": "ends the thread" => |_, _, _, _| {
+            BEGUN.fetch_add(1, Ordering::SeqCst);
+            let checking = CHECKING.lock().expect("no holder panics");
+            let (commands, waker) = checking.as_ref().expect("the test has begun");
+            commands.send(Command::Quit(None)).expect("the thread runs");
+            waker.wake();
+            true
+        };
+    },
+    ..Module::EMPTY
+};
+
+/// The first turn begins [`AT_ONCE`] checks. While the others are queued, the first request ends the thread.
+#[test]
+fn queued_checks_do_not_begin_after_the_end_of_their_configuration() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    // The kernel accepts for it, so checks wait for an answer.
+    let silent = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let peer = format!("server {};", silent.local_addr().expect("it is bound"));
+    let conf = format!(
+        "location / {{ proxy_pass http://app; proxy_set_header X-Stop $stop; health_check; }} }}
+         upstream app {{ zone app 64k; {}",
+        peer.repeat(AT_ONCE + 8)
+    );
+    let all: Vec<&'static Module> = [&STOPPING as &'static Module]
+        .into_iter()
+        .chain(server_modules::MODULES.iter().copied())
+        .collect();
+    let mut setup = setup(listener, &conf, all.leak(), 1024);
+    setup.probes = true;
+    let (commands, inbox) = channel();
+    let waker = Arc::new(Waker::new().expect("a descriptor is free"));
+    *CHECKING.lock().expect("no holder panics") = Some((commands, Arc::clone(&waker)));
+    let thread = Thread::new(
+        setup,
+        waker,
+        inbox,
+        Arc::<Counters>::default(),
+        Env::default(),
+    );
+    thread.expect("a poller can be made").run();
+    assert_eq!(BEGUN.load(Ordering::SeqCst), AT_ONCE);
+}
+
+/// Number of checks that one turn begins.
+const AT_ONCE: usize = 32;

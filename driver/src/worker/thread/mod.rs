@@ -21,7 +21,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use server_base::errlog::Level;
 use server_base::waker::WakeQueue;
-use server_http::exchange::Env;
+use server_http::exchange::{DetachedEnd, Env};
 use server_http::upstream::health::Prober;
 use sys::clock;
 use sys::heap::trim;
@@ -194,6 +194,7 @@ impl Thread {
     fn begin_checks(&mut self) {
         if self.prober.take().is_some() {
             // A check of a server that hangs would keep its configuration, and the thread, for long.
+            self.end_queued_checks();
             for key in self.tables.detached.keys() {
                 let request = self.tables.detached.get_mut(key);
                 if request.is_some_and(|request| request.is_health_check()) {
@@ -204,6 +205,16 @@ impl Thread {
         let probes = self.setup.probes && self.quit.is_none();
         let http = Some(&self.shared.generation.http).filter(|_| probes);
         self.prober = http.and_then(Prober::of);
+    }
+
+    /// Ends the health checks that were started and have had no turn so far.
+    fn end_queued_checks(&mut self) {
+        for request in self.shared.queues.take_detached() {
+            match request.exchange.is_health_check() {
+                true => self.shared.end_detached(request, DetachedEnd::Closed),
+                false => self.shared.queues.start(request),
+            }
+        }
     }
 
     /// Reads the clocks.

@@ -1,7 +1,8 @@
 //! Begins health checks when they are due, and records their results.
 //!
-//! One thread of the process has a [`Prober`] for each configuration. A peer has one check of a kind at a time. Peers
-//! that are added to a group later are found by a periodic look at its list.
+//! One thread of the process has a [`Prober`] for each configuration. A peer has one check of a kind at a time. At most
+//! [`CHECKS_MAX`] checks are in progress; the others wait in the order of their times. Peers that are added to a group
+//! later are found by a periodic look at its list.
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -40,12 +41,12 @@ type Subject = (usize, PeerId);
 /// The checks to come.
 #[derive(Default)]
 struct Schedule {
-    /// Checks that are not in progress, with their times, monotonic milliseconds.
+    /// Checks that are not in progress, with their times, monotonic milliseconds. Each is of a checked peer.
     waiting: BinaryHeap<Reverse<(u64, Subject)>>,
-    /// Checked peers. Checks of other peers are dropped when they are due.
+    /// Checked peers. Each has one entry in `waiting` or one check in progress.
     subjects: HashSet<Subject>,
-    /// Peers with an entry in `waiting` or a check in progress: each has one of them at most.
-    scheduled: HashSet<Subject>,
+    /// Peers with a check in progress, also those that are not checked any more.
+    in_progress: HashSet<Subject>,
 }
 
 /// Schedules the next check of a peer when the check in progress is dropped, however it ends.
@@ -60,7 +61,10 @@ impl Drop for InProgress {
     fn drop(&mut self) {
         if let Some(schedule) = self.schedule.upgrade() {
             let mut schedule = schedule.borrow_mut();
-            schedule.waiting.push(Reverse((self.next_ms, self.subject)));
+            schedule.in_progress.remove(&self.subject);
+            if schedule.subjects.contains(&self.subject) {
+                schedule.waiting.push(Reverse((self.next_ms, self.subject)));
+            }
         }
     }
 }
@@ -88,12 +92,11 @@ impl Prober {
 
     /// Returns the time of the next [`Self::run`], monotonic milliseconds.
     pub fn due_ms(&self) -> u64 {
-        let schedule = self.schedule.borrow();
-        let next = schedule.waiting.peek();
-        next.map_or(self.look_ms, |Reverse((at_ms, _))| self.look_ms.min(*at_ms))
+        let next_ms = self.schedule.borrow().due_ms();
+        next_ms.map_or(self.look_ms, |at_ms| self.look_ms.min(at_ms))
     }
 
-    /// Begins the checks that are due, [`CHECKS_A_TURN`] at most.
+    /// Begins the checks that are due, [`CHECKS_A_TURN`] at most, up to [`CHECKS_MAX`] in progress.
     pub fn run(&mut self, cx: &Ctx<'_>) {
         let now_ms = cx.clock.mono_ms;
         if self.look_ms <= now_ms {
@@ -153,9 +156,7 @@ impl Prober {
             ))
         });
         let Some((peer_group, label)) = probed else {
-            let mut schedule = self.schedule.borrow_mut();
-            schedule.subjects.remove(&subject);
-            schedule.scheduled.remove(&subject);
+            self.schedule.borrow_mut().forget(subject);
             return;
         };
         let delay_ms = check.interval_ms.saturating_add(random(check.jitter_ms));
@@ -206,28 +207,40 @@ impl Prober {
 impl Schedule {
     /// Sets the checked peers of one check. New peers are checked first at the time that `first_ms` returns.
     fn set(&mut self, at: usize, subjects: &HashSet<Subject>, first_ms: impl Fn() -> u64) {
-        self.subjects
-            .retain(|subject| subject.0 != at || subjects.contains(subject));
+        let is_checked = |subject: &Subject| subject.0 != at || subjects.contains(subject);
+        self.subjects.retain(is_checked);
+        // Peers that come and go within an interval must not leave entries.
+        self.waiting
+            .retain(|Reverse((_, subject))| is_checked(subject));
         for subject in subjects {
-            // A peer that returns keeps its check to come.
-            if self.subjects.insert(*subject) && self.scheduled.insert(*subject) {
+            // The next check of a peer that returns follows the one in progress.
+            if self.subjects.insert(*subject) && !self.in_progress.contains(subject) {
                 self.waiting.push(Reverse((first_ms(), *subject)));
             }
         }
     }
 
-    /// Takes the next check that is due, if there is one.
+    /// Returns the time of the next check, monotonic milliseconds; `None`: another check must end first, or there is
+    /// none.
+    fn due_ms(&self) -> Option<u64> {
+        let has_room = self.in_progress.len() < CHECKS_MAX;
+        let next = self.waiting.peek().filter(|_| has_room)?;
+        Some(next.0.0)
+    }
+
+    /// Takes the next check that is due, if there is one and there is room. It is in progress until its [`InProgress`] is
+    /// dropped.
     fn take_due(&mut self, now_ms: u64) -> Option<Subject> {
-        while let Some(Reverse((at_ms, subject))) = self.waiting.peek().copied()
-            && at_ms <= now_ms
-        {
-            self.waiting.pop();
-            if self.subjects.contains(&subject) {
-                return Some(subject);
-            }
-            self.scheduled.remove(&subject);
-        }
-        None
+        self.due_ms().filter(|at_ms| *at_ms <= now_ms)?;
+        let Reverse((_, subject)) = self.waiting.pop()?;
+        self.in_progress.insert(subject);
+        Some(subject)
+    }
+
+    /// Ends the checks of a peer that is gone.
+    fn forget(&mut self, subject: Subject) {
+        self.subjects.remove(&subject);
+        self.in_progress.remove(&subject);
     }
 }
 
@@ -298,6 +311,8 @@ fn random(max: u64) -> u64 {
 const LOOK_MS: u64 = 1000;
 /// Maximum number of checks that begin in one turn of the loop.
 const CHECKS_A_TURN: usize = 32;
+/// Maximum number of checks in progress. Each has a connection, and up to 256 KiB of a body.
+const CHECKS_MAX: usize = 512;
 /// Maximum number of idle connections for the checks of one group in a location.
 const KEPT: usize = 1024;
 

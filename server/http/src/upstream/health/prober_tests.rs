@@ -18,8 +18,19 @@ fn subjects(at: usize, peers: &[PeerId]) -> HashSet<Subject> {
     peers.iter().map(|id| (at, *id)).collect()
 }
 
+/// Begins the checks that are due, and ends them at once.
 fn due(schedule: &mut Schedule, now_ms: u64) -> Vec<Subject> {
-    std::iter::from_fn(|| schedule.take_due(now_ms)).collect()
+    let begun: Vec<Subject> = std::iter::from_fn(|| schedule.take_due(now_ms)).collect();
+    schedule.in_progress.clear();
+    begun
+}
+
+fn in_progress(schedule: &Rc<RefCell<Schedule>>, subject: Subject, next_ms: u64) -> InProgress {
+    InProgress {
+        schedule: Rc::downgrade(schedule),
+        subject,
+        next_ms,
+    }
 }
 
 #[test]
@@ -51,8 +62,58 @@ fn a_peer_that_returns_has_one_check_to_come() {
     let mut schedule = Schedule::default();
     schedule.set(0, &subjects(0, &peers), || 10);
     schedule.set(0, &subjects(0, &[]), || 10);
+    assert!(schedule.waiting.is_empty(), "a peer that is gone has none");
     schedule.set(0, &subjects(0, &peers), || 4);
     assert_eq!(due(&mut schedule, u64::MAX), [(0, peers[0])]);
+}
+
+#[test]
+fn a_peer_that_returns_during_its_check_has_one_check_to_come() {
+    let peers = peers(1);
+    let schedule: Rc<RefCell<Schedule>> = Rc::default();
+    let set = |peers: &[PeerId]| schedule.borrow_mut().set(0, &subjects(0, peers), || 0);
+    set(&peers);
+    let subject = schedule.borrow_mut().take_due(0).expect("it is due");
+    let check = in_progress(&schedule, subject, 7);
+    set(&[]);
+    set(&peers);
+    assert_eq!(schedule.borrow().due_ms(), None);
+    drop(check);
+    assert_eq!(schedule.borrow().due_ms(), Some(7));
+    let subject = schedule.borrow_mut().take_due(7).expect("it is due");
+    let check = in_progress(&schedule, subject, 9);
+    set(&[]);
+    drop(check);
+    assert_eq!(schedule.borrow().due_ms(), None, "it is gone");
+}
+
+#[test]
+fn checks_in_progress_are_limited_and_the_others_wait() {
+    let peers = peers(CHECKS_MAX as u16 + 2);
+    for count in [CHECKS_MAX - 1, CHECKS_MAX, CHECKS_MAX + 1] {
+        let schedule: Rc<RefCell<Schedule>> = Rc::default();
+        let set = |at| {
+            let all = subjects(at, &peers[..count]);
+            schedule.borrow_mut().set(at, &all, || at as u64);
+        };
+        set(0);
+        let take = || schedule.borrow_mut().take_due(8);
+        let mut begun: Vec<InProgress> = std::iter::from_fn(take)
+            .map(|subject| in_progress(&schedule, subject, 7))
+            .collect();
+        assert_eq!(begun.len(), count.min(CHECKS_MAX));
+        let left = count - begun.len();
+        assert_eq!(schedule.borrow().due_ms(), None, "{count}");
+        // A look at the lists adds nothing.
+        set(0);
+        assert_eq!(schedule.borrow().waiting.len(), left);
+        // A check that waits comes before the next one of the peer whose check has ended.
+        let waited = schedule.borrow().waiting.peek().map(|check| check.0.1);
+        let ended = begun.pop().map(|check| check.subject);
+        assert_eq!(take(), waited.or(ended), "{count}");
+        set(1);
+        assert_eq!(schedule.borrow().waiting.len(), left + count);
+    }
 }
 
 #[test]
@@ -61,11 +122,7 @@ fn the_next_check_follows_however_a_check_ends() {
     let schedule: Rc<RefCell<Schedule>> = Rc::default();
     schedule.borrow_mut().set(0, &subjects(0, &peers), || 0);
     let subject = schedule.borrow_mut().take_due(0).expect("it is due");
-    drop(InProgress {
-        schedule: Rc::downgrade(&schedule),
-        subject,
-        next_ms: 7,
-    });
+    drop(in_progress(&schedule, subject, 7));
     assert_eq!(due(&mut schedule.borrow_mut(), 6), []);
     assert_eq!(due(&mut schedule.borrow_mut(), 7), [subject]);
 }
