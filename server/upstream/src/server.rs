@@ -158,7 +158,8 @@ impl Server {
             }
             found
         };
-        let found = parse_endpoint(text, SERVER_PORT, &mut look_up);
+        let found = check_endpoint(text);
+        let found = found.and_then(|()| parse_endpoint(text, SERVER_PORT, &mut look_up));
         let why = match found {
             Ok(found) => {
                 self.addresses = found.into_iter().map(UpstreamAddr::Inet).collect();
@@ -185,11 +186,95 @@ impl Server {
     }
 }
 
+/// Checks the lengths of an address or host with an optional port, and of the labels of the host.
+///
+/// # Errors
+/// The reason, without the text. Source: RFC 1035 section 2.3.4.
+pub fn check_endpoint(text: &str) -> Result<(), &'static str> {
+    if text.len() > ENDPOINT_BYTES {
+        return Err("too long address");
+    }
+    let host = text.split_once(':').map_or(text, |(host, _)| host);
+    let host = host.strip_suffix('.').unwrap_or(host);
+    if host.len() > HOST_BYTES {
+        return Err("too long host name");
+    }
+    match has_long_label(host) {
+        true => Err("too long label in host name"),
+        false => Ok(()),
+    }
+}
+
+/// Checks the lengths of a `service` and of its labels.
+///
+/// # Errors
+/// The reason, without the text. Source: RFC 1035 section 2.3.4.
+pub fn check_service(service: &str) -> Result<(), &'static str> {
+    match service.len() > SERVICE_BYTES || has_long_label(service) {
+        true => Err("service is too long"),
+        false => Ok(()),
+    }
+}
+
+fn has_long_label(name: &str) -> bool {
+    name.split('.').any(|label| label.len() > LABEL_BYTES)
+}
+
 /// Whether an address has a port.
 fn has_port(address: &str) -> bool {
     let after_ip = address.split_once(']').map(|(_, rest)| rest);
     after_ip.unwrap_or(address).contains(':')
 }
 
+/// Maximum length of a host name without its final dot, bytes.
+pub const HOST_BYTES: usize = 253;
+/// Maximum length of a label of a host name or service, bytes.
+pub const LABEL_BYTES: usize = 63;
+/// Maximum length of a `service`, bytes: two labels with underscores, and a subdomain.
+pub const SERVICE_BYTES: usize = 191;
+/// Maximum length of a host with its final dot and port, bytes.
+pub const ENDPOINT_BYTES: usize = HOST_BYTES + ".:65535".len();
 /// Default port of a `server`.
 const SERVER_PORT: u16 = 80;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A name with labels of 63 bytes at most, `bytes` long.
+    fn name(bytes: usize) -> String {
+        let byte = |n: usize| if n % 64 == 63 { '.' } else { 'a' };
+        (0..bytes).map(byte).collect()
+    }
+
+    #[test]
+    fn host_names_have_the_limits_of_dns() {
+        for (bytes, is_fine) in [(252, true), (253, true), (254, false)] {
+            let name = name(bytes);
+            for text in [name.clone(), format!("{name}."), format!("{name}.:65535")] {
+                assert_eq!(check_endpoint(&text).is_ok(), is_fine, "{text}");
+            }
+        }
+        for (bytes, is_fine) in [(62, true), (63, true), (64, false)] {
+            let label = "b".repeat(bytes);
+            for text in [format!("{label}:1"), format!("a.{label}.c")] {
+                assert_eq!(check_endpoint(&text).is_ok(), is_fine, "{text}");
+            }
+        }
+        for (bytes, is_fine) in [(259, true), (260, true), (261, false)] {
+            let text = format!("a:{:0>1$}", 80, bytes - 2);
+            assert_eq!(check_endpoint(&text).is_ok(), is_fine, "{text}");
+        }
+    }
+
+    #[test]
+    fn services_have_a_limit() {
+        for (bytes, is_fine) in [(190, true), (191, true), (192, false)] {
+            assert_eq!(check_service(&name(bytes)).is_ok(), is_fine, "{bytes}");
+        }
+        for (bytes, is_fine) in [(62, true), (63, true), (64, false)] {
+            let service = format!("_{}._tcp", "b".repeat(bytes - 1));
+            assert_eq!(check_service(&service).is_ok(), is_fine, "{service}");
+        }
+    }
+}

@@ -5,6 +5,7 @@
 //! Source: nginx documentation, `ngx_http_api_module`, "HTTP Upstream Server".
 
 use serde_json::Value;
+use server_upstream::server::check_service;
 
 use super::error::ApiError;
 
@@ -134,13 +135,11 @@ fn route(route: String) -> Result<String, ApiError> {
 }
 
 fn service(service: String) -> Result<String, ApiError> {
-    match service.is_empty() {
-        true => Err(ApiError::new(
-            400,
-            "UpstreamBadService",
-            "\"service\" is empty",
-        )),
-        false => Ok(service),
+    let wrong = |text: &str| Err(ApiError::new(400, "UpstreamBadService", text));
+    match check_service(&service) {
+        Err(why) => wrong(why),
+        Ok(()) if service.is_empty() => wrong("\"service\" is empty"),
+        Ok(()) => Ok(service),
     }
 }
 
@@ -153,6 +152,8 @@ const ROUTE_MAX_BYTES: usize = 32;
 
 #[cfg(test)]
 mod tests {
+    use server_upstream::server::LABEL_BYTES;
+
     use super::*;
 
     fn parse(body: &str) -> Result<ServerParams, ApiError> {
@@ -268,6 +269,10 @@ mod tests {
         assert!(parse("{\"weight\":1}").is_ok());
         let route = |bytes: usize| parse(&format!("{{\"route\":\"{}\"}}", "r".repeat(bytes)));
         assert!(route(ROUTE_MAX_BYTES - 1).is_ok() && route(ROUTE_MAX_BYTES).is_ok());
+        let service = |bytes: usize| parse(&format!("{{\"service\":\"{}\"}}", "s".repeat(bytes)));
+        assert!(service(LABEL_BYTES - 1).is_ok() && service(LABEL_BYTES).is_ok());
+        let error = ApiError::new(400, "UpstreamBadService", "service is too long");
+        assert_eq!(service(LABEL_BYTES + 1), Err(error));
         let error = ApiError::new(400, "UpstreamBadRoute", "route is too long");
         assert_eq!(route(ROUTE_MAX_BYTES + 1), Err(error));
     }

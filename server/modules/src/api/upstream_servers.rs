@@ -11,7 +11,7 @@ use server_base::address::parse_endpoint;
 use server_base::listen::MAX_UNIX_PATH;
 use server_upstream::control::{AddError, ChangeError, ServerView};
 use server_upstream::route::UpstreamAddr;
-use server_upstream::server::{Server, UnresolvedHost};
+use server_upstream::server::{Server, UnresolvedHost, check_endpoint};
 use server_upstream::shared::MemberId;
 
 use super::error::ApiError;
@@ -169,10 +169,12 @@ fn set_address(server: &mut Server, text: &str, service: Option<&str>) -> Result
         server.addresses.push(UpstreamAddr::Unix(path));
     } else {
         let mut host = None;
-        let found = parse_endpoint(text, SERVER_PORT, &mut |name| {
+        let mut find = |name: &str| {
             host = Some(name.to_owned());
             None
-        });
+        };
+        let found = check_endpoint(text);
+        let found = found.and_then(|()| parse_endpoint(text, SERVER_PORT, &mut find));
         match (found, host) {
             (Ok(found), _) => server
                 .addresses

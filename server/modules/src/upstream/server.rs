@@ -9,6 +9,7 @@ use server_base::listen::MAX_UNIX_PATH;
 use server_http::assemble::ConfigBuilder;
 use server_upstream::group::Server;
 use server_upstream::route::UpstreamAddr;
+use server_upstream::server::check_service;
 use server_upstream::server_id::SERVER_ID_BYTES;
 
 use super::Block;
@@ -118,7 +119,9 @@ fn parameter(
         }
         (b"service", Some(b"")) => return Err(ConfError::word(d, word, "service is empty")),
         (b"service", Some(value)) => {
-            names.service = Some(String::from_utf8_lossy(value).into());
+            let service = String::from_utf8_lossy(value);
+            check_service(&service).map_err(|why| ConfError::word(d, word, why))?;
+            names.service = Some(service.into());
             Some(())
         }
         (b"route", Some(value)) => {
