@@ -4,7 +4,7 @@
 //! An answer is valid for its time to live (`valid` of `resolver`), and at least for [`PAUSE_MS_MIN`]. Then the host is
 //! looked up again. An answer without addresses removes the servers of the host. Any other failure leaves them, and is
 //! retried after `resolver_timeout`. At most [`LOOKUPS_MAX`] lookups are in progress at a time. A reload continues with
-//! the hosts that it keeps.
+//! the hosts that it keeps. A file that could not be written is written at the next change.
 //!
 //! Absent: hosts of groups without a zone, which serving threads look up for their requests.
 //!
@@ -110,13 +110,18 @@ impl FollowedHosts {
         (if left == 0 { 0 } else { left + 1 }).min(most)
     }
 
-    /// Looks up hosts that are due, and handles timeouts.
-    pub(super) fn run_due(&mut self, poller: &Poller, log: &ErrorLog) {
+    /// Takes up changes at run time, and stores them.
+    pub(super) fn take_changes(&mut self, log: &ErrorLog) {
         for group in &mut self.groups {
             if group.peers.take_changed() {
                 group.changed(log);
             }
         }
+    }
+
+    /// Takes up changes, looks up hosts that are due, and handles timeouts.
+    pub(super) fn run_due(&mut self, poller: &Poller, log: &ErrorLog) {
+        self.take_changes(log);
         let now_ms = self.now_ms();
         self.names.expire(poller, now_ms);
         self.take_answers(log);

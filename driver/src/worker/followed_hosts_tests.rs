@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
+use server_base::errlog::Sink;
 use server_upstream::balance::PickKey;
 use server_upstream::peers::TriedPeers;
 use server_upstream::route::UpstreamAddr;
@@ -205,3 +206,40 @@ const NXDOMAIN: u8 = 3;
 /// Time to live of the server's answers.
 const TTL_MS: u64 = 60_000;
 const TIMEOUT_MS: u64 = 20_000;
+
+#[test]
+fn servers_that_could_not_be_stored_are_stored_at_the_next_change() {
+    let server = name_server(&Arc::new(AtomicU8::new(1)));
+    let mut main = Main::new(&server);
+    let dir = std::env::temp_dir().join(format!("followed-{}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("a directory");
+    let (log_path, folder) = (dir.join("log"), dir.join("state"));
+    let file = std::fs::File::create(&log_path).expect("a file");
+    main.log = ErrorLog::new(vec![Sink::file(Arc::new(file), Level::Info)]);
+    let path = folder.join("servers");
+    main.followed.groups[0].state = Some(path.clone());
+    let peers = Arc::clone(&main.followed.groups[0].peers);
+    let mut add = |name: &str| {
+        let added = peers.add(Server {
+            name: Arc::from(name.as_bytes()),
+            addresses: vec![UpstreamAddr::Unix(Arc::from(*b"/x"))],
+            ..Server::new()
+        });
+        added.expect("the group has room");
+        main.followed.take_changes(&main.log);
+    };
+    add("unix:/a");
+    let log = || std::fs::read_to_string(&log_path).expect("it is there");
+    let line = format!("servers could not be stored in \"{}\" (2: ", path.display());
+    assert_eq!(log().matches(&line).count(), 1, "{}", log());
+    assert_eq!(log().lines().count(), 1);
+    std::fs::create_dir(&folder).expect("a directory");
+    add("unix:/b");
+    let stored = std::fs::read_to_string(&path).expect("it is there");
+    assert_eq!(
+        stored,
+        "server app.test resolve;\nserver unix:/a;\nserver unix:/b;\n"
+    );
+    assert_eq!(log().lines().count(), 1);
+    std::fs::remove_dir_all(&dir).expect("it is removed");
+}

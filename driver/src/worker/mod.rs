@@ -247,6 +247,8 @@ impl Worker {
             self.report_panics();
             let ended = |t: &ThreadHandle| t.ended.load(Ordering::Acquire);
             if self.threads.iter().all(ended) {
+                // A thread may have changed servers in its last turn.
+                self.followed.take_changes(&self.log);
                 return i32::from(!self.leaving);
             }
             if !self.leaving && self.threads.iter().any(ended) {

@@ -22,8 +22,8 @@ use crate::server::{Server, UnresolvedHost};
 #[derive(Debug, Default)]
 pub(crate) struct Members {
     list: Vec<Member>,
-    /// The servers of the last configuration, each with one address, and their members unless removed since.
-    configured: Vec<(Server, Option<MemberId>)>,
+    /// The servers of the last configuration, and their members unless removed since.
+    configured: Vec<(SingleAddress, Option<MemberId>)>,
     /// The method of the group has no backup servers.
     is_without_backup: bool,
     next_id: u32,
@@ -50,6 +50,25 @@ pub(crate) struct Member {
     is_configured: bool,
 }
 
+/// A server of a configuration with one of its addresses or its host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SingleAddress {
+    server: Server,
+    /// The number of the server in the configuration.
+    number: usize,
+}
+
+/// The form of a member in a `state` file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stored {
+    /// As written.
+    AsWritten,
+    /// By its address.
+    ByAddress,
+    /// Another address of its name stands for it.
+    Nowhere,
+}
+
 /// Servers with equal keys are one server with other parameters.
 #[derive(PartialEq, Eq, Hash)]
 struct Key {
@@ -71,7 +90,7 @@ impl Members {
 
     /// Whether the last configuration had these servers ([`single_addresses`]), and a method with or without backup servers
     /// like this one.
-    pub(crate) fn are_configured(&self, servers: &[Server], allows_backup: bool) -> bool {
+    pub(crate) fn are_configured(&self, servers: &[SingleAddress], allows_backup: bool) -> bool {
         let before = self.configured.iter().map(|(server, _)| server);
         self.is_without_backup != allows_backup && before.eq(servers)
     }
@@ -80,7 +99,7 @@ impl Members {
     /// choices wait for the changes alone.
     pub(crate) fn commit<G: DerefMut<Target = PeerList>>(
         &mut self,
-        servers: Vec<Server>,
+        servers: Vec<SingleAddress>,
         allows_backup: bool,
         lock: impl FnOnce() -> G,
     ) {
@@ -96,12 +115,13 @@ impl Members {
         }
         let mut added = self.added_by_key(&left, &order);
         let mut plan = Vec::new();
-        for server in servers {
-            let key = Key::of(&server);
+        for single in servers {
+            let server = &single.server;
+            let key = Key::of(server);
             let known = before.get_mut(&key).and_then(VecDeque::pop_front);
             let (is_same, id) = match known {
                 // Also if it was removed at run time.
-                Some((old, id)) if old == server => (true, id),
+                Some((old, id)) if old == *server => (true, id),
                 Some((_, Some(id))) => (false, Some(id)),
                 _ => (false, added.get_mut(&key).and_then(VecDeque::pop_front)),
             };
@@ -112,7 +132,7 @@ impl Members {
                 member.is_configured = true;
                 member.server = server.clone();
             }
-            plan.push((server, is_same, member));
+            plan.push((single, is_same, member));
         }
         let added: Vec<_> = order.iter().filter_map(|id| left.remove(id)).collect();
         let list = &mut *lock();
@@ -121,13 +141,13 @@ impl Members {
             self.drop_peers(&gone, list);
         }
         self.configured = Vec::with_capacity(plan.len());
-        for (server, is_same, member) in plan {
+        for (single, is_same, member) in plan {
             let id = match member {
                 Some(member) => Some(self.push(member, list)),
                 None if is_same => None,
-                None => Some(self.push_new(server.clone(), true, list)),
+                None => Some(self.push_new(single.server.clone(), true, list)),
             };
-            self.configured.push((server, id));
+            self.configured.push((single, id));
         }
         self.list.extend(added);
         self.set_list(list);
@@ -204,6 +224,49 @@ impl Members {
         true
     }
 
+    /// Returns the servers as for a `state` file, which give the same members when they are read. A name with several
+    /// addresses is written once if all of them are members with the same parameters. Otherwise each is written by its
+    /// address, since a name would bring the others back.
+    pub(crate) fn stored(&self) -> Vec<Server> {
+        let members: HashMap<MemberId, &Server> = self
+            .list
+            .iter()
+            .map(|member| (member.id, &member.server))
+            .collect();
+        let mut forms = HashMap::new();
+        let of_one =
+            |one: &(SingleAddress, _), other: &(SingleAddress, _)| one.0.number == other.0.number;
+        for addresses in self.configured.chunk_by(of_one) {
+            let mut now = addresses
+                .iter()
+                .map(|(_, id)| members.get(&(*id)?).copied());
+            let first = now.next().flatten();
+            let is_whole = first.is_some_and(|first| {
+                now.all(|other| other.is_some_and(|other| differ_by_address(first, other)))
+            });
+            let ids = addresses.iter().map(|(_, id)| *id).enumerate();
+            forms.extend(ids.filter_map(|(n, id)| {
+                let form = match (is_whole, n) {
+                    (true, 0) => Stored::AsWritten,
+                    (true, _) => Stored::Nowhere,
+                    (false, _) => Stored::ByAddress,
+                };
+                Some((id?, form))
+            }));
+        }
+        let stored = self.list.iter().filter_map(|member| {
+            let form = forms.get(&member.id).copied();
+            let mut server = member.server.clone();
+            match (form.unwrap_or(Stored::AsWritten), server.addresses.first()) {
+                (Stored::Nowhere, _) => return None,
+                (Stored::ByAddress, Some(addr)) => server.name = Arc::from(addr.name()),
+                (Stored::ByAddress | Stored::AsWritten, _) => {}
+            }
+            Some(server)
+        });
+        stored.collect()
+    }
+
     fn position(&self, id: MemberId) -> Option<usize> {
         self.list.iter().position(|member| member.id == id)
     }
@@ -211,7 +274,7 @@ impl Members {
     /// Servers of the last configuration, in order for each key.
     fn configured_by_key(&mut self) -> HashMap<Key, VecDeque<(Server, Option<MemberId>)>> {
         let mut all: HashMap<Key, VecDeque<_>> = HashMap::new();
-        for (server, id) in self.configured.drain(..) {
+        for (SingleAddress { server, .. }, id) in self.configured.drain(..) {
             all.entry(Key::of(&server))
                 .or_default()
                 .push_back((server, id));
@@ -363,9 +426,18 @@ impl Key {
     }
 }
 
+/// Whether two servers have the same name and parameters, and each has an address.
+fn differ_by_address(one: &Server, other: &Server) -> bool {
+    let same = Server {
+        addresses: other.addresses.clone(),
+        ..one.clone()
+    };
+    one.unresolved.is_none() && same == *other
+}
+
 /// Copies of servers, each with one address or a host.
-pub(crate) fn single_addresses(servers: &[Server]) -> Vec<Server> {
-    let copies = servers.iter().flat_map(|server| {
+pub(crate) fn single_addresses(servers: &[Server]) -> Vec<SingleAddress> {
+    let copies = servers.iter().enumerate().flat_map(|(number, server)| {
         let base = Server {
             name: Arc::from(&*server.name),
             addresses: Vec::new(),
@@ -381,7 +453,8 @@ pub(crate) fn single_addresses(servers: &[Server]) -> Vec<Server> {
             unresolved: None,
             ..base.clone()
         };
-        server.addresses.iter().map(one).chain(host)
+        let all = server.addresses.iter().map(one).chain(host);
+        all.map(move |server| SingleAddress { server, number })
     });
     copies.collect()
 }

@@ -158,6 +158,62 @@ fn a_group_has_a_limit_of_peers() {
     assert_eq!(group.members.list().len(), PEERS_MAX + stays);
 }
 
+/// A name with two addresses.
+fn named() -> Server {
+    let addresses = [1, 2].map(|last| UpstreamAddr::Inet(([192, 0, 2, last], 81).into()));
+    Server {
+        name: Arc::from(*b"app.test:81"),
+        addresses: addresses.into(),
+        ..Server::new()
+    }
+}
+
+impl Group {
+    /// Names and weights as in a `state` file.
+    fn stored(&self) -> String {
+        let all = self.members.stored().into_iter().map(|server| {
+            let name = String::from_utf8_lossy(&server.name).into_owned();
+            format!("{name}*{}", server.weight)
+        });
+        all.collect::<Vec<_>>().join(" ")
+    }
+
+    /// Sets the weight of the member with an address.
+    fn set_weight_at(&mut self, last: u8, weight: i64) {
+        let id = self.id_at(last);
+        let set = |server: &mut Server| server.weight = weight;
+        assert!(self.members.modify(id, &mut self.list, set));
+    }
+
+    fn id_at(&self, last: u8) -> MemberId {
+        let addr = UpstreamAddr::Inet(([192, 0, 2, last], 81).into());
+        let is_it = |member: &&Member| member.server.addresses.first() == Some(&addr);
+        let member = self.members.list().iter().find(is_it);
+        member.expect("there is one").id
+    }
+}
+
+#[test]
+fn a_name_with_several_addresses_is_stored_once_while_they_are_equal() {
+    let mut group = Group::default();
+    group.commit(&[server(1), named(), named(), server(2)]);
+    assert_eq!(group.members.list().len(), 6);
+    assert_eq!(group.stored(), "s1*1 app.test:81*1 app.test:81*1 s2*1");
+    group.commit(&[named(), server(3)]);
+    group.add(server(4));
+    assert_eq!(group.stored(), "app.test:81*1 s3*1 s4*1");
+    group.set_weight_at(1, 7);
+    assert_eq!(group.stored(), "192.0.2.1:81*7 192.0.2.2:81*1 s3*1 s4*1");
+    group.set_weight_at(2, 7);
+    assert_eq!(group.stored(), "app.test:81*7 s3*1 s4*1");
+    let id = group.id_at(1);
+    assert!(group.members.remove(id, &mut group.list));
+    assert_eq!(group.stored(), "192.0.2.2:81*7 s3*1 s4*1");
+    // Another configuration that does not touch the name leaves the address removed.
+    group.commit(&[named(), server(5)]);
+    assert_eq!(group.stored(), "192.0.2.2:81*7 s5*1 s4*1");
+}
+
 fn host(port: u16, weight: i64) -> Server {
     Server {
         name: Arc::from(format!("app.test:{port}").as_bytes()),

@@ -131,9 +131,7 @@ impl SharedPeers {
 
     /// Returns the parameters of all servers in order, as for a `state` file.
     pub fn servers(&self) -> Vec<Server> {
-        let members = self.members();
-        let servers = members.list().iter().map(|member| member.server.clone());
-        servers.collect()
+        self.members().stored()
     }
 
     /// Records a change at run time, and wakes the main thread.

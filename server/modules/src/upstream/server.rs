@@ -107,10 +107,14 @@ fn parameter(
             server.is_backup = true;
             Some(())
         }
-        // Of `down` and `drain` the last one counts, as in nginx.
-        (b"down" | b"drain", None) => {
-            server.is_down = key == b"down";
-            server.is_draining = !server.is_down;
+        // Of `down` and `drain` the last one counts, as in nginx. A server that is `down` may be `drain` too, as after a
+        // change at run time, since `down` alone has an effect.
+        (b"drain", None) => {
+            (server.is_down, server.is_draining) = (false, true);
+            Some(())
+        }
+        (b"down", None) => {
+            server.is_down = true;
             Some(())
         }
         (b"resolve", None) => {

@@ -43,6 +43,7 @@ mod rtt_map;
 mod servers;
 mod site;
 mod ssi;
+mod state_files;
 mod sticky;
 mod subrequests;
 #[path = "../../../../engines/geoip/src/testing_tests.rs"]

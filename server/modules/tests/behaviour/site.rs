@@ -422,6 +422,8 @@ fn load(inner: &str, data: &[(&str, &[u8])]) -> Result<Cycle, Box<LoadError>> {
     let mut source = Memory::default()
         .with_file(MAIN_FILE, text)
         .with_file(INCLUDED_FILE, INCLUDED);
+    let both = ["192.0.2.1", "2001:db8::1"].map(|ip| ip.parse().expect("an address"));
+    source.add_host("two.test", both.to_vec());
     for (path, bytes) in data {
         source.add_opened(*path, DataFile::from(*bytes));
         source.add_file(*path, *bytes);
