@@ -219,10 +219,12 @@ impl Teller<'_> {
         line.map_or("", |line| line.row.name)
     }
 
-    /// Whether a setting of a location is written as `on`.
+    /// Whether a flag of a location is on, in any case.
     pub(super) fn is_on(&self, name: &str, location: usize) -> bool {
         let lines = self.written.in_effect(name, location, self.http);
-        lines.first().is_some_and(|line| line.value == "on")
+        lines
+            .first()
+            .is_some_and(|line| conf::parse_flag(line.value.as_bytes()) == Some(true))
     }
 
     /// The settings in effect in a location.

@@ -30,7 +30,7 @@ pub(crate) fn transport(tree: &Tree, listen: Id) -> Transport {
     let is_on = || {
         let server = tree.parent(listen)?;
         tree.inherited(server, "ssl")
-            .filter(|ssl| tree.arg(*ssl, 0) == "on")
+            .filter(|ssl| tree.is_value(*ssl, &["on"]))
     };
     if has("quic") {
         Transport::Quic
@@ -91,6 +91,7 @@ mod tests {
             ("listen 443 ssl;", Transport::Tls),
             ("listen 443 quic reuseport;", Transport::Quic),
             ("listen 443; ssl on;", Transport::Tls),
+            ("listen 443; ssl ON;", Transport::Tls),
             ("listen 443; ssl off;", Transport::Plain),
         ] {
             let tree = tree(&format!(

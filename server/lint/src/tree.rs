@@ -46,6 +46,11 @@ const MAKERS: [(&str, Option<usize>); 5] = [
     ("split_clients", None),
 ];
 
+/// Whether a word is one of these flags or values of lists, in any case.
+pub(crate) fn is_one_of(word: &str, values: &[&str]) -> bool {
+    values.iter().any(|value| word.eq_ignore_ascii_case(value))
+}
+
 /// One directive and its place in the tree.
 pub(crate) struct Node {
     /// The directive; `children` has the content of its block.
@@ -198,6 +203,12 @@ impl Tree {
     /// An argument of a directive; empty if it is missing.
     pub(crate) fn arg(&self, id: Id, index: usize) -> &str {
         self.nodes[id].directive.arg_str(index)
+    }
+
+    /// Whether the first argument of a directive is one of these values. As in nginx, flags and values of lists are
+    /// case-insensitive; words that a directive reads itself, such as `off` of `access_log`, are not.
+    pub(crate) fn is_value(&self, id: Id, values: &[&str]) -> bool {
+        is_one_of(self.arg(id, 0), values)
     }
 
     /// All directives of a name, in the order of the files.

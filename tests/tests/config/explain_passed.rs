@@ -144,9 +144,9 @@ fn tls_to_a_server_is_told_with_its_name_and_its_checks() {
     let http = "proxy_ssl_name api.example.com;\n\
                 server {\nlisten 127.0.0.1:%%PORT%%;\nserver_name localhost;\n\
                 location /default { proxy_pass https://127.0.0.1:9; }\n\
-                location /named { proxy_pass https://127.0.0.1:9; proxy_ssl_server_name on; }\n\
+                location /named { proxy_pass https://127.0.0.1:9; proxy_ssl_server_name ON; }\n\
                 location /checked { proxy_pass https://127.0.0.1:9;\n\
-                proxy_ssl_verify on; proxy_ssl_trusted_certificate site.pem; }\n}";
+                proxy_ssl_verify On; proxy_ssl_trusted_certificate site.pem; }\n}";
     let site = site("api.example.com");
     let server = Server::http(http)
         .bytes("site.pem", site.certificate.as_bytes())

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::contexts::Server;
 use super::delay::{Report, Rule, Weight};
 use crate::listens::address;
-use crate::tree::Tree;
+use crate::tree::{Tree, is_one_of};
 
 /// Checks a server; `http2` has the [`http2_addresses`].
 pub(super) fn check(
@@ -33,7 +33,9 @@ pub(super) fn http2_addresses(tree: &Tree) -> HashSet<String> {
 
 fn nagle(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     for block in &server.content {
-        if let Some((id, "off")) = Server::setting(tree, *block, "tcp_nodelay") {
+        if let Some((id, value)) = Server::setting(tree, *block, "tcp_nodelay")
+            && is_one_of(value, &["off"])
+        {
             let title = "tcp_nodelay off: the end of a response waits for the client's acknowledgement, which may be delayed by 40 to 200 ms";
             report.add(STALL, title, id);
         }
@@ -56,7 +58,7 @@ fn keepalive(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 }
 
 fn multiplexing(tree: &Tree, server: &Server, http2: &HashSet<String>, report: &mut Report<'_>) {
-    if server.value(tree, "http2", "off") == "on" {
+    if is_one_of(server.value(tree, "http2", "off"), &["on"]) {
         return;
     }
     for listen in &server.tls_listens {

@@ -2,7 +2,7 @@
 
 use crate::listens::{Transport, is_catch_all_name, servers_of_http, transport};
 use crate::rules::redirect;
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, Tree, is_one_of};
 
 /// A `server` of `http`.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl Server {
         }
         let listens: Vec<Id> = tree.within(id, "listen").collect();
         let is = |wanted| move |listen: &Id| transport(tree, *listen) == wanted;
-        let rejects = Self::setting(tree, id, "ssl_reject_handshake").is_some_and(|s| s.1 == "on");
+        let rejects = Self::is_set(tree, id, "ssl_reject_handshake", &["on"]);
         // Without a `listen` it is port 80.
         let is_plain = listens.is_empty() || listens.iter().any(is(Transport::Plain));
         let tls_listens = listens.iter().copied().filter(is(Transport::Tls));
@@ -69,6 +69,11 @@ impl Server {
     pub(super) fn setting<'t>(tree: &'t Tree, block: Id, name: &str) -> Option<(Id, &'t str)> {
         let id = tree.inherited(block, name)?;
         Some((id, tree.arg(id, 0)))
+    }
+
+    /// Whether a directive applies to a block with one of these values, in any case.
+    pub(super) fn is_set(tree: &Tree, block: Id, name: &str, values: &[&str]) -> bool {
+        Self::setting(tree, block, name).is_some_and(|(_, value)| is_one_of(value, values))
     }
 
     /// The first argument that applies to the server itself, or nginx's default.
@@ -129,11 +134,8 @@ pub(super) fn list(tree: &Tree, block: Id, name: &str) -> Vec<Id> {
     for level in std::iter::once(block).chain(tree.parents(block)) {
         let before = all.len();
         all.extend(tree.within(level, name));
-        let ends = match Server::setting(tree, level, &inherit) {
-            Some((_, "merge")) => false,
-            Some((_, "off")) => true,
-            _ => all.len() > before,
-        };
+        let is = |value| Server::is_set(tree, level, &inherit, &[value]);
+        let ends = is("off") || (!is("merge") && all.len() > before);
         if ends {
             break;
         }

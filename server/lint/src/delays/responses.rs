@@ -2,7 +2,7 @@
 
 use super::contexts::{Server, list};
 use super::delay::{Report, Rule, Weight};
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, Tree, is_one_of};
 
 pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     compression(tree, server, report);
@@ -12,7 +12,7 @@ pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 
 /// The codings that are on in a block, with the names of the lists of types for them.
 fn codings(tree: &Tree, block: Id) -> impl Iterator<Item = &'static str> {
-    let is_on = move |name| matches!(Server::setting(tree, block, name), Some((_, "on")));
+    let is_on = move |name| Server::is_set(tree, block, name, &["on"]);
     let lists = CODINGS.iter().filter(move |(name, _)| is_on(name));
     lists.map(|(_, types)| *types)
 }
@@ -21,12 +21,7 @@ fn codings(tree: &Tree, block: Id) -> impl Iterator<Item = &'static str> {
 fn is_precompressed(tree: &Tree, block: Id) -> bool {
     ["gzip_static", "brotli_static", "zstd_static"]
         .iter()
-        .any(|name| {
-            matches!(
-                Server::setting(tree, block, name),
-                Some((_, "on" | "always"))
-            )
-        })
+        .any(|name| Server::is_set(tree, block, name, &["on", "always"]))
 }
 
 /// Returns whether a block passes requests to other servers, which may compress responses.
@@ -59,10 +54,10 @@ fn compression(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 
 /// A location without compression may have a reason, such as secrets in pages with text chosen by visitors (BREACH).
 fn types(tree: &Tree, block: Id, report: &mut Report<'_>) {
-    let Some((gzip, "on")) = Server::setting(tree, block, "gzip") else {
+    let Some((gzip, value)) = Server::setting(tree, block, "gzip") else {
         return;
     };
-    if is_precompressed(tree, block) {
+    if !is_one_of(value, &["on"]) || is_precompressed(tree, block) {
         return;
     }
     let all: Vec<String> = codings(tree, block)
@@ -106,7 +101,7 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
                 continue;
             };
             let (at, value) = Server::setting(tree, *block, buffering).unwrap_or((passed, "on"));
-            if value == "off" {
+            if is_one_of(value, &["off"]) {
                 continue;
             }
             let ignored = list(tree, *block, ignore).into_iter().find(|id| {
@@ -130,7 +125,7 @@ fn buffering(tree: &Tree, server: &Server, report: &mut Report<'_>) {
                 ),
             }
         }
-        if let Some((_, "on")) = Server::setting(tree, *block, "gzip")
+        if Server::is_set(tree, *block, "gzip", &["on"])
             && let Some((id, value)) = Server::setting(tree, *block, "postpone_gzipping")
             && !value.starts_with('0')
         {

@@ -440,3 +440,33 @@ fn a_text_that_is_not_whole_is_not_judged() {
     let source = Memory::default().with_file("/c/n.conf", "http {");
     assert_eq!(delays(source, Path::new("/c/n.conf"), None), None);
 }
+
+#[test]
+fn flags_and_values_of_lists_are_read_in_any_case() {
+    let compressed = "text/css text/javascript";
+    for text in [
+        http("tcp_nodelay off;"),
+        http("gzip off;"),
+        http("gzip off; gzip_static always;"),
+        http("gzip on; gzip_types text/css; proxy_pass http://b;"),
+        http("location / { proxy_pass http://b; proxy_buffering off; }"),
+        http("gzip on; postpone_gzipping 1k;"),
+        http("add_header A b; location / { add_header_inherit merge; add_header C d; }"),
+        format!("http {{ gzip on; gzip_types {compressed}; server {{ listen 443; ssl on; }} }}"),
+        https("ssl_reject_handshake on;"),
+        https("ssl_early_data on; ssl_protocols TLSv1.2 TLSv1.3;"),
+        https("ssl_session_tickets off; ssl_session_cache none;"),
+        https("http2 off;"),
+    ] {
+        let mut other = text.clone();
+        for value in ["on", "off", "always", "merge", "TLSv1.3"] {
+            other = other.replace(
+                &format!(" {value};"),
+                &format!(" {};", value.to_uppercase()),
+            );
+        }
+        assert_ne!(other, text);
+        let all = |text: &str| lines(text, |_| true);
+        assert_eq!(all(&other), all(&text), "{other}");
+    }
+}

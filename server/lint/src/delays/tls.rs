@@ -6,7 +6,7 @@ use super::contexts::{Server, list};
 use super::delay::{Report, Rule, Weight};
 use super::responses::is_passed;
 use crate::rules::redirect;
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, Tree, is_one_of};
 
 pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     if !server.has_tls() {
@@ -26,7 +26,11 @@ pub(super) fn check(tree: &Tree, server: &Server, report: &mut Report<'_>) {
 
 fn versions(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let protocols = list(tree, server.id, "ssl_protocols");
-    let has_13 = |id: &Id| tree.args(*id).iter().any(|word| word.as_str() == "TLSv1.3");
+    let has_13 = |id: &Id| {
+        tree.args(*id)
+            .iter()
+            .any(|word| is_one_of(word.as_str(), &["TLSv1.3"]))
+    };
     // nginx's default has it.
     let has_13 = protocols.is_empty() || protocols.iter().any(has_13);
     if let (Some(id), false) = (protocols.first(), has_13) {
@@ -34,7 +38,7 @@ fn versions(tree: &Tree, server: &Server, report: &mut Report<'_>) {
             "ssl_protocols without TLSv1.3: a handshake takes two round trips instead of one";
         report.add(VERSIONS, title, *id);
     }
-    if has_13 && server.value(tree, "ssl_early_data", "off") != "on" {
+    if has_13 && !is_one_of(server.value(tree, "ssl_early_data", "off"), &["on"]) {
         let title = "ssl_early_data is off: a returning client's request waits for the handshake";
         report.add(EARLY_DATA, title, server.place(tree, "ssl_early_data"));
     }
@@ -44,7 +48,7 @@ fn resumption(tree: &Tree, server: &Server, report: &mut Report<'_>) {
     let tickets = server.value(tree, "ssl_session_tickets", "on");
     // `builtin` and `shared:` may be combined; `none` and `off` may not.
     let cache = server.value(tree, "ssl_session_cache", "none");
-    if tickets == "off" && matches!(cache, "none" | "off") {
+    if is_one_of(tickets, &["off"]) && matches!(cache, "none" | "off") {
         let title =
             "ssl_session_tickets off without an ssl_session_cache: no session can be resumed";
         report.add(RESUMPTION, title, server.place(tree, "ssl_session_tickets"));

@@ -9,7 +9,7 @@ pub(super) fn lost_fields(tree: &Tree, warn: &mut Warn<'_>) {
     for (name, inherit) in LISTS {
         for loss in losses(tree, name) {
             let chosen = tree.inherited(loss.block, inherit);
-            if chosen.is_some_and(|chosen| ["merge", "off"].contains(&tree.arg(chosen, 0))) {
+            if chosen.is_some_and(|chosen| tree.is_value(chosen, &["merge", "off"])) {
                 continue;
             }
             let message = format!(
@@ -93,7 +93,7 @@ fn is_empty(tree: &Tree, id: Id) -> bool {
 /// FB304: `server_tokens on`.
 pub(super) fn version(tree: &Tree, warn: &mut Warn<'_>) {
     for id in tree.http("server_tokens") {
-        if ["on", "build"].contains(&tree.arg(id, 0)) {
+        if tree.is_value(id, &["on", "build"]) {
             let message =
                 "every response shows the server version, and so its known vulnerabilities";
             warn.word(id, 0, message, "write \"server_tokens off;\"");
@@ -164,6 +164,7 @@ mod tests {
         assert_eq!(preflight("200"), ["FB303"]);
         assert_eq!(in_http("server_tokens on;"), ["FB304"]);
         assert_eq!(in_http("server_tokens build;"), ["FB304"]);
+        assert_eq!(in_http("server_tokens ON;"), ["FB304"]);
         assert_eq!(in_http("server_tokens off;"), [""; 0]);
     }
 }

@@ -117,7 +117,7 @@ fn off(tree: &Tree, pass: &TlsPass, setting: &str) -> Option<String> {
     let setting = format!("{}{setting}", pass.prefix);
     let written = tree.inherited(tree.parent(pass.id)?, &setting);
     written
-        .is_none_or(|id| tree.arg(id, 0) != "on")
+        .is_none_or(|id| !tree.is_value(id, &["on"]))
         .then_some(setting)
 }
 
@@ -180,6 +180,8 @@ mod tests {
         assert_eq!(in_server(pass), ["FB803", "FB804"]);
         assert_eq!(in_server(&format!("{NAME} {pass}")), ["FB804"]);
         assert_eq!(in_server(&format!("{VERIFY} {pass}")), ["FB803"]);
+        let upper = "proxy_ssl_server_name ON; proxy_ssl_verify On;";
+        assert_eq!(in_server(&format!("{upper} {pass}")), [""; 0]);
         assert_eq!(in_server(&format!("{NAME} {VERIFY} {pass}")), [""; 0]);
         let off = "location / { proxy_pass HTTPS://api.example.com; proxy_ssl_verify off; }";
         assert_eq!(in_server(&format!("{NAME} {VERIFY} {off}")), ["FB804"]);

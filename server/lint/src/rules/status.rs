@@ -36,7 +36,7 @@ fn guards(tree: &Tree, level: Id) -> bool {
     GUARDS.iter().any(|name| {
         tree.within(level, name).any(|id| match *name {
             "allow" => tree.arg(id, 0) != "all",
-            "ssl_verify_client" => tree.arg(id, 0) == "on",
+            "ssl_verify_client" => tree.is_value(id, &["on"]),
             // A condition that sends clients away.
             "if" => tree.has(id, &["return", "rewrite"]),
             _ => tree.arg(id, 0) != "off",
@@ -106,6 +106,7 @@ mod tests {
             "location /s { stub_status; internal; }",
             "location /s { stub_status; auth_request /a; }",
             "ssl_verify_client on; location /s { stub_status; }",
+            "ssl_verify_client ON; location /s { stub_status; }",
             "location /s { stub_status; if ($remote_addr != 10.0.0.1) { return 403; } }",
             "location /s { stub_status; proxy_pass http://127.0.0.1:81; }",
         ] {

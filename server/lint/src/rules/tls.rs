@@ -4,7 +4,7 @@
 //! lists.
 
 use crate::Warn;
-use crate::tree::{Id, Tree};
+use crate::tree::{Id, Tree, is_one_of};
 
 /// `ssl_x`, and the same for connections to other servers.
 fn of_tls(tree: &Tree, setting: &str) -> Vec<Id> {
@@ -21,7 +21,7 @@ fn of_tls(tree: &Tree, setting: &str) -> Vec<Id> {
 /// FB801
 pub(super) fn protocols(tree: &Tree, warn: &mut Warn<'_>) {
     for id in of_tls(tree, "ssl_protocols") {
-        let obsolete = |word: &&conf::Word| OBSOLETE.contains(&word.as_str());
+        let obsolete = |word: &&conf::Word| is_one_of(word.as_str(), &OBSOLETE);
         let Some(index) = tree.args(id).iter().position(|word| obsolete(&word)) else {
             continue;
         };
@@ -95,6 +95,7 @@ mod tests {
     fn obsolete_protocols_are_found() {
         assert_eq!(in_server("ssl_protocols TLSv1 TLSv1.1 TLSv1.2;"), ["FB801"]);
         assert_eq!(in_server("proxy_ssl_protocols SSLv3;"), ["FB801"]);
+        assert_eq!(in_server("ssl_protocols tlsv1 TLSv1.2;"), ["FB801"]);
         assert_eq!(in_server("ssl_protocols TLSv1.2 TLSv1.3;"), [""; 0]);
     }
 
