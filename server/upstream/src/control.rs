@@ -1,7 +1,8 @@
 //! Views and changes of the servers of a shared group, for the API and for metrics.
 //!
 //! A change is made under the lock of the group's servers, so that no other change comes between its checks and its
-//! effect. Absent: the lists themselves ([`crate::members`]), and the forms in which views are shown.
+//! effect. Absent: the lists themselves ([`crate::members`]), their reading ([`crate::listing`]), and the forms in which
+//! views are shown.
 //!
 //! Source: nginx documentation, `ngx_http_api_module`.
 
@@ -11,7 +12,6 @@ use crate::health::active::{CheckCounts, Health};
 use crate::members::{Full, Member, MemberId};
 use crate::peer::Peer;
 use crate::peer_stats::PeerStats;
-use crate::peers::PeerList;
 use crate::route::UpstreamAddr;
 use crate::server::Server;
 use crate::shared::SharedPeers;
@@ -71,15 +71,6 @@ pub enum PeerState {
     Unhealthy,
 }
 
-/// All addresses of a group.
-#[derive(Clone, Debug)]
-pub struct GroupView {
-    /// The addresses, in order.
-    pub peers: Vec<PeerView>,
-    /// Number of removed addresses with attempts in progress.
-    pub zombies: usize,
-}
-
 /// A server was not added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AddError {
@@ -99,7 +90,7 @@ pub enum ChangeError {
 }
 
 impl PeerState {
-    fn of(peer: &Peer, now_ms: u64) -> Self {
+    pub(crate) fn of(peer: &Peer, now_ms: u64) -> Self {
         if peer.is_down {
             return Self::Down;
         }
@@ -131,41 +122,6 @@ impl PeerState {
 }
 
 impl SharedPeers {
-    /// Returns the servers in order. The addresses of a host follow it.
-    pub fn server_views(&self) -> Vec<ServerView> {
-        let members = self.members();
-        let list = self.lock();
-        let views = members
-            .list()
-            .iter()
-            .flat_map(|member| views(member, &list));
-        views.collect()
-    }
-
-    /// Returns the addresses with their state. `now_ms` is monotonic.
-    pub fn group_view(&self, now_ms: u64) -> GroupView {
-        let members = self.members();
-        let mut list = self.lock();
-        list.settle_downtime(now_ms);
-        let peers = members.list().iter().flat_map(|member| {
-            let list = &list;
-            let peers = member.peers.iter();
-            peers.filter_map(move |(id, peer)| {
-                let peer = list.get(*peer)?;
-                Some(peer_view(*id, member, peer, now_ms))
-            })
-        });
-        GroupView {
-            peers: peers.collect(),
-            zombies: list.zombies(),
-        }
-    }
-
-    /// Sets the counters of all addresses to 0. `now_ms` is monotonic.
-    pub fn reset_stats(&self, now_ms: u64) {
-        self.lock().reset_stats(now_ms);
-    }
-
     /// Adds a server with one address or a host, unless the group has that address or host.
     ///
     /// # Errors
@@ -216,52 +172,6 @@ impl SharedPeers {
         drop(members);
         self.changed();
         Ok(())
-    }
-}
-
-/// Returns a server, and the addresses of its host.
-fn views(member: &Member, list: &PeerList) -> Vec<ServerView> {
-    let mut all = vec![ServerView {
-        id: member.id,
-        parent: None,
-        server: member.server.clone(),
-    }];
-    if member.server.unresolved.is_none() {
-        return all;
-    }
-    let children = member.peers.iter().filter_map(|(id, peer)| {
-        let peer = list.get(*peer)?;
-        Some(ServerView {
-            id: *id,
-            parent: Some(member.id),
-            server: Server {
-                name: Arc::clone(peer.server()),
-                addresses: vec![peer.addr().clone()],
-                unresolved: None,
-                weight: peer.weights.weight,
-                is_backup: peer.is_backup,
-                ..member.server.clone()
-            },
-        })
-    });
-    all.extend(children);
-    all
-}
-
-fn peer_view(id: MemberId, member: &Member, peer: &Peer, now_ms: u64) -> PeerView {
-    let host = member.server.unresolved.as_ref();
-    PeerView {
-        id,
-        addr: peer.addr().clone(),
-        name: Arc::clone(&member.server.name),
-        service: host.and_then(|host| host.service.clone()),
-        is_backup: peer.is_backup,
-        weight: peer.weights.weight,
-        max_conns: member.server.max_conns,
-        state: PeerState::of(peer, now_ms),
-        checks: peer.checks().counts(),
-        active: peer.conns,
-        stats: peer.stats.as_deref().cloned().unwrap_or_default(),
     }
 }
 

@@ -17,6 +17,7 @@ mod first_lookups;
 pub mod found;
 pub mod group;
 pub mod health;
+pub mod listing;
 pub mod local;
 mod members;
 pub mod peer;

@@ -362,10 +362,9 @@ impl PeerList {
         self.has_stats = true;
     }
 
-    /// Sets the counters of all peers to 0. `now_ms` is monotonic.
-    pub(crate) fn reset_stats(&mut self, now_ms: u64) {
-        let all = self.peers.iter_mut();
-        for stats in all.filter_map(|peer| peer.stats.as_deref_mut()) {
+    /// Sets the counters of a peer to 0. `now_ms` is monotonic.
+    pub(crate) fn reset_stats(&mut self, id: PeerId, now_ms: u64) {
+        if let Some(stats) = self.stats(id) {
             stats.reset(now_ms);
         }
     }
@@ -376,6 +375,13 @@ impl PeerList {
         for index in self.primary.list().iter().chain(self.backup.list()) {
             self.peers[*index as usize].settle_downtime(now_ms);
         }
+    }
+
+    /// Returns a peer after [`Peer::settle_downtime`], unless it was removed. `now_ms` is monotonic.
+    pub(crate) fn settled(&mut self, id: PeerId, now_ms: u64) -> Option<&Peer> {
+        let peer = self.get_mut(id)?;
+        peer.settle_downtime(now_ms);
+        Some(peer)
     }
 
     /// Counts a choice in the counters of a peer. `now_ms` is monotonic.

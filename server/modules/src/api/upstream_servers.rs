@@ -144,9 +144,8 @@ fn not_found(id: MemberId) -> ApiError {
 }
 
 fn find(group: &SharedGroup<'_>, id: MemberId) -> Result<ServerView, ApiError> {
-    let views = group.peers.server_views();
-    let found = views.into_iter().find(|view| view.id == id);
-    found.ok_or_else(|| not_found(id))
+    let view = group.peers.server_view(id);
+    view.ok_or_else(|| not_found(id))
 }
 
 fn view(group: &SharedGroup<'_>, id: MemberId) -> Result<Json, ApiError> {

@@ -69,11 +69,14 @@ impl<'h> SharedGroup<'h> {
 
     /// Returns the object about the group.
     pub(super) fn object(&self, clock: &Clock, version: u64) -> Json {
-        let view = self.peers.group_view(clock.mono_ms);
-        let peers = view.peers.iter().map(|view| peer(view, clock, version));
+        let mut peers = Vec::new();
+        // Other threads choose servers between two steps.
+        for step in self.peers.peer_views(clock.mono_ms) {
+            peers.extend(step.iter().map(|view| peer(view, clock, version)));
+        }
         Json::object([
-            ("peers", Json::List(peers.collect())),
-            ("zombies", (view.zombies as u64).into()),
+            ("peers", Json::List(peers)),
+            ("zombies", (self.peers.zombies() as u64).into()),
             ("zone", self.zone.name().into()),
         ])
     }

@@ -55,9 +55,9 @@ impl UpstreamFacts {
             };
             facts.has_groups = true;
             let mut servers: BTreeMap<String, Figures> = BTreeMap::new();
-            for peer in &peers.group_view(now_ms).peers {
+            for peer in peers.peer_views(now_ms).flatten() {
                 let server = servers.entry(quoted(&peer.addr.to_string()));
-                server.or_default().add(peer);
+                server.or_default().add(&peer);
             }
             let upstream = quoted(&String::from_utf8_lossy(&group.name));
             for (server, figures) in servers {
