@@ -39,6 +39,7 @@ fn main() {
             requests: 1000,
             time_ms: 3_600_000,
             timeout_ms: 60_000,
+            counted: 0,
         };
         for index in 0..connections {
             let key = Key { index, life: 0 };

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use server_base::errlog::{Level, Printable};
-use server_http::MainConf;
+use server_http::{MainConf, stats};
 use sys::{identity, process, schedule, signal};
 
 use super::account::Account;
@@ -26,6 +26,8 @@ pub(super) struct WorkerSpawn {
     pub(super) console: Console,
     /// The configuration that the supervisor has built already.
     pub(super) built: Option<Built>,
+    /// Number of workers that were lost so far.
+    pub(super) respawned: u64,
 }
 
 /// Turns this process, forked and without the supervisor's descriptors, into a worker and serves.
@@ -38,6 +40,7 @@ pub(super) fn run_worker(seed: WorkerSpawn) -> i32 {
         account,
         console,
         built,
+        respawned,
     } = seed;
     if become_worker(&main, account.as_ref(), &console).is_err() {
         return FATAL_CODE;
@@ -47,6 +50,7 @@ pub(super) fn run_worker(seed: WorkerSpawn) -> i32 {
         return 0;
     }
     drop(console);
+    stats::set_respawned(respawned);
     driver::worker::run(control, load::in_worker(built))
 }
 

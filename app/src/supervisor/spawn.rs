@@ -63,6 +63,7 @@ impl Supervisor {
             account: self.current.account.clone(),
             console: self.console.clone(),
             built: self.built.take(),
+            respawned: self.respawn.respawned,
         }
     }
 
@@ -185,6 +186,7 @@ impl Supervisor {
         }
         let serves = |other: &Worker| !other.leaving && other.generation == self.current.number;
         if !self.workers.iter().any(serves) {
+            self.respawn.respawned += 1;
             self.respawn
                 .after_death(Instant::now(), worker.started.elapsed());
         }

@@ -97,6 +97,8 @@ pub(super) fn needs_new_worker(old: &MainConf, new: &MainConf) -> bool {
 #[derive(Debug)]
 pub(super) struct Respawn {
     pub(super) due: Option<Instant>,
+    /// Number of workers that were lost and are replaced, since the start.
+    pub(super) respawned: u64,
     quick_deaths: u32,
 }
 
@@ -104,6 +106,7 @@ impl Respawn {
     pub(super) fn new() -> Self {
         Self {
             due: None,
+            respawned: 0,
             quick_deaths: 0,
         }
     }

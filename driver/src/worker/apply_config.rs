@@ -101,6 +101,7 @@ impl Worker {
         renewed: bool,
     ) -> Result<(), String> {
         let count = main.worker_processes.max(1) as usize;
+        stats::set_threads(count as u64);
         let files: &FilesMain = http.main();
         let descriptors = process::rlimit_nofile().unwrap_or(u64::MAX);
         let shared = Setup {

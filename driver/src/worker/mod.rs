@@ -17,6 +17,7 @@ pub mod disposition;
 pub mod entry;
 pub mod event_loop;
 mod followed_hosts;
+mod handshake_result;
 mod huge_pages;
 mod limit;
 mod logs;

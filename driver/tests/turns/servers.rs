@@ -72,6 +72,7 @@ pub(crate) fn route(connections: u64) -> Route {
             requests: 1000,
             time_ms: 3_600_000,
             timeout_ms: 60_000,
+            counted: 0,
         }),
         options: SocketOptions::default(),
         timeouts: Timeouts {

@@ -158,6 +158,7 @@ fn route(words: &[&str]) -> Route {
             requests: if words.contains(&"twice") { 2 } else { 1000 },
             time_ms: 3_600_000,
             timeout_ms: 60_000,
+            counted: 0,
         }),
         options: SocketOptions::default(),
         timeouts: Timeouts {

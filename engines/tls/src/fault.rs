@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use rustls::{AlertDescription, Error};
+use rustls::{AlertDescription, Error, PeerIncompatible};
 
 use super::server_trust::ServerFault;
 
@@ -39,6 +39,47 @@ impl From<Error> for Fault {
     }
 }
 
+impl Fault {
+    /// Whether the two sides have no version of TLS in common.
+    #[must_use]
+    pub fn is_version_mismatch(&self) -> bool {
+        matches!(
+            self,
+            Self::Alert(AlertDescription::ProtocolVersion)
+                | Self::Protocol(Error::PeerIncompatible(
+                    PeerIncompatible::ServerDoesNotSupportTls12Or13
+                        | PeerIncompatible::ServerTlsVersionIsDisabledByOurConfig
+                        | PeerIncompatible::SupportedVersionsExtensionRequired
+                        | PeerIncompatible::Tls12NotOffered
+                        | PeerIncompatible::Tls12NotOfferedOrEnabled
+                ))
+        )
+    }
+
+    /// Whether the two sides have no cipher in common.
+    #[must_use]
+    pub fn is_cipher_mismatch(&self) -> bool {
+        let none = PeerIncompatible::NoCipherSuitesInCommon;
+        matches!(self, Self::Protocol(Error::PeerIncompatible(why)) if *why == none)
+    }
+
+    /// Whether the peer has refused our certificate (RFC 8446 section 6.2).
+    #[must_use]
+    pub fn is_refused_certificate(&self) -> bool {
+        matches!(
+            self,
+            Self::Alert(
+                AlertDescription::BadCertificate
+                    | AlertDescription::UnsupportedCertificate
+                    | AlertDescription::CertificateRevoked
+                    | AlertDescription::CertificateExpired
+                    | AlertDescription::CertificateUnknown
+                    | AlertDescription::UnknownCA
+            )
+        )
+    }
+}
+
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -59,3 +100,48 @@ impl fmt::Display for Fault {
 }
 
 impl std::error::Error for Fault {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn faults_are_told_apart_by_their_cause() {
+        let incompatible = |why: PeerIncompatible| Fault::from(Error::from(why));
+        for (fault, expected) in [
+            (
+                incompatible(PeerIncompatible::Tls12NotOffered),
+                [true, false, false],
+            ),
+            (
+                Fault::Alert(AlertDescription::ProtocolVersion),
+                [true, false, false],
+            ),
+            (
+                incompatible(PeerIncompatible::NoCipherSuitesInCommon),
+                [false, true, false],
+            ),
+            (
+                Fault::Alert(AlertDescription::UnknownCA),
+                [false, false, true],
+            ),
+            (
+                Fault::Alert(AlertDescription::CertificateExpired),
+                [false, false, true],
+            ),
+            (Fault::Alert(AlertDescription::HandshakeFailure), [false; 3]),
+            (
+                incompatible(PeerIncompatible::NoKxGroupsInCommon),
+                [false; 3],
+            ),
+            (Fault::NotTls, [false; 3]),
+        ] {
+            let causes = [
+                fault.is_version_mismatch(),
+                fault.is_cipher_mismatch(),
+                fault.is_refused_certificate(),
+            ];
+            assert_eq!(causes, expected, "{fault}");
+        }
+    }
+}

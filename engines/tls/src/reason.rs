@@ -17,6 +17,18 @@ impl Reason {
             NO_LOCAL_ISSUER | SELF_SIGNED_LEAF | SELF_SIGNED_IN_CHAIN | LEAF_NOT_VERIFIED
         )
     }
+
+    /// Whether the certificate has expired, or is not yet valid.
+    #[must_use]
+    pub fn is_expired(self) -> bool {
+        matches!(self, EXPIRED | NOT_YET_VALID)
+    }
+
+    /// Whether the certificate is revoked.
+    #[must_use]
+    pub fn is_revoked(self) -> bool {
+        self == REVOKED
+    }
 }
 
 impl fmt::Display for Reason {

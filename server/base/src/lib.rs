@@ -16,6 +16,7 @@ pub mod errlog;
 pub mod experiment;
 pub mod files;
 pub mod from_args;
+pub mod handshakes;
 pub mod hash;
 pub mod lab_store;
 pub mod listen;

@@ -3,7 +3,7 @@
 //! Resolvers with one zone name have one set of counters, which is kept over reloads. Messages are counted: a query that is
 //! sent again counts twice, an answer from the cache not at all.
 //!
-//! Absent: the pages that show them, which belong to modules.
+//! Absent: the pages that show them, `api` and `metrics`.
 //!
 //! Source: nginx documentation, `ngx_http_api_module`, `/resolvers/`.
 
@@ -85,6 +85,12 @@ impl ResolverStatus {
         self.0.responses[kind as usize].fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Sets all counts to 0.
+    pub fn reset(&self) {
+        let counters = self.0.requests.iter().chain(&self.0.responses);
+        counters.for_each(|counter| counter.store(0, Ordering::Relaxed));
+    }
+
     /// Returns the number of requests of a kind.
     pub fn requests(&self, kind: Request) -> u64 {
         self.0.requests[kind as usize].load(Ordering::Relaxed)
@@ -96,7 +102,28 @@ impl ResolverStatus {
     }
 }
 
+impl Request {
+    /// All kinds, with the names of their counts.
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("name", Self::Name),
+        ("srv", Self::Srv),
+        ("addr", Self::Addr),
+    ];
+}
+
 impl Response {
+    /// All kinds, with the names of their counts.
+    pub const ALL: [(&'static str, Self); 8] = [
+        ("noerror", Self::NoError),
+        ("formerr", Self::FormErr),
+        ("servfail", Self::ServFail),
+        ("nxdomain", Self::NxDomain),
+        ("notimp", Self::NotImp),
+        ("refused", Self::Refused),
+        ("timedout", Self::TimedOut),
+        ("unknown", Self::Unknown),
+    ];
+
     /// The kind of a response code.
     pub fn of_code(code: u8) -> Self {
         match code {
@@ -142,6 +169,10 @@ mod tests {
                 .iter()
                 .any(|(name, _)| name == "one set")
         );
+        again.reset();
+        assert_eq!(first.requests(Request::Srv), 0);
+        assert_eq!(first.responses(Response::Unknown), 0);
+        first.count_request(Request::Srv);
         drop((first, again));
         assert_eq!(ResolverStatus::attach("one set").requests(Request::Srv), 0);
     }

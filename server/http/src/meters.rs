@@ -62,12 +62,28 @@ pub enum Event {
     FailedRejected,
     /// The certificate could not be loaded.
     FailedNoCertificate,
-    /// The client sent an alert.
+    /// The client sent another alert.
     FailedAlert,
-    /// Nothing in common, or the client broke TLS.
+    /// The client broke TLS, or has something else not in common with the server.
     FailedProtocol,
-    /// The client left, or took too long.
+    /// The client left.
     FailedAbandoned,
+    /// The client took too long.
+    FailedTimeout,
+    /// The client supports no version of TLS in `ssl_protocols`.
+    FailedVersion,
+    /// The client supports no cipher in `ssl_ciphers`.
+    FailedCipher,
+    /// The client refused the certificate of the server.
+    FailedCertificate,
+    /// A client sent no certificate, although `ssl_verify_client` requires one.
+    ClientCertificateMissing,
+    /// A client's certificate has expired, or is not yet valid.
+    ClientCertificateExpired,
+    /// A client's certificate is revoked.
+    ClientCertificateRevoked,
+    /// A client's certificate is refused for another reason.
+    ClientCertificateRefused,
     /// A configuration was applied after the first.
     Reload,
     /// A configuration was refused by the worker.

@@ -148,6 +148,30 @@ pub fn loaded_ms() -> u64 {
 
 static LOADED_MS: AtomicU64 = AtomicU64::new(0);
 
+/// Records the number of workers that were lost before this one.
+pub fn set_respawned(workers: u64) {
+    RESPAWNED.store(workers, Ordering::Relaxed);
+}
+
+/// Returns the number of workers that were lost before this one, since the start of the supervisor.
+pub fn respawned() -> u64 {
+    RESPAWNED.load(Ordering::Relaxed)
+}
+
+static RESPAWNED: AtomicU64 = AtomicU64::new(0);
+
+/// Records the number of threads that serve.
+pub fn set_threads(threads: u64) {
+    THREADS.store(threads, Ordering::Relaxed);
+}
+
+/// Returns the number of threads that serve; 1 in a program that did not set it.
+pub fn threads() -> u64 {
+    THREADS.load(Ordering::Relaxed)
+}
+
+static THREADS: AtomicU64 = AtomicU64::new(1);
+
 /// The open connections of each of [`Protocol::ALL`].
 pub fn open() -> [Open; Protocol::ALL.len()] {
     let mut at = [0; PLACES];

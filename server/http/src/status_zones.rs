@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use server_base::code_counts::CodeCounts;
+use server_base::handshakes::{CertificateFault, HandshakeCounts, HandshakeResult};
 
 /// The kind of a zone. Zones of different kinds may have the same name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,28 +52,6 @@ pub struct ZoneCounts {
     pub codes: CodeCounts,
     /// TLS handshakes.
     pub handshakes: HandshakeCounts,
-}
-
-/// Counts of TLS handshakes.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct HandshakeCounts {
-    /// Handshakes that succeeded.
-    pub succeeded: u64,
-    /// Handshakes that failed.
-    pub failed: u64,
-    /// Handshakes that resumed a session, among those that succeeded.
-    pub resumed: u64,
-}
-
-/// The result of a TLS handshake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HandshakeResult {
-    /// It succeeded without a session.
-    Full,
-    /// It resumed a session.
-    Resumed,
-    /// It failed.
-    Failed,
 }
 
 /// A request that ended, as zones count it.
@@ -124,15 +103,12 @@ impl StatusZone {
 
     /// Counts a handshake.
     pub fn handshake(&self, result: HandshakeResult) {
-        let handshakes = &mut self.counts().handshakes;
-        match result {
-            HandshakeResult::Full => handshakes.succeeded += 1,
-            HandshakeResult::Resumed => {
-                handshakes.succeeded += 1;
-                handshakes.resumed += 1;
-            }
-            HandshakeResult::Failed => handshakes.failed += 1,
-        }
+        self.counts().handshakes.count(result);
+    }
+
+    /// Counts a client's certificate that is refused.
+    pub fn refused_certificate(&self, fault: CertificateFault) {
+        self.counts().handshakes.count_certificate(fault);
     }
 
     /// Returns the counts of all threads.
@@ -146,9 +122,7 @@ impl StatusZone {
             sum.received_bytes += counts.received_bytes;
             sum.sent_bytes += counts.sent_bytes;
             sum.codes.add(&counts.codes);
-            sum.handshakes.succeeded += counts.handshakes.succeeded;
-            sum.handshakes.failed += counts.handshakes.failed;
-            sum.handshakes.resumed += counts.handshakes.resumed;
+            sum.handshakes.add(&counts.handshakes);
         }
         sum
     }
@@ -254,6 +228,8 @@ const PRUNED_FROM: usize = 16;
 
 #[cfg(test)]
 mod tests {
+    use server_base::handshakes::HandshakeFailure;
+
     use super::*;
 
     #[test]
@@ -279,7 +255,8 @@ mod tests {
             assert!(thread.join().is_ok());
         }
         zone.handshake(HandshakeResult::Full);
-        zone.handshake(HandshakeResult::Failed);
+        zone.handshake(HandshakeResult::Failed(HandshakeFailure::Other));
+        zone.refused_certificate(CertificateFault::Expired);
         let (all, sum) = (2 * SHARDS as u64, zone.sum());
         assert_eq!((sum.processing(), sum.requests), (1, all + 1));
         assert_eq!((sum.discarded, sum.codes.total()), (1, all - 1));
@@ -289,7 +266,9 @@ mod tests {
             HandshakeCounts {
                 succeeded: all + 1,
                 failed: 1,
-                resumed: all
+                resumed: all,
+                certificates: [0, 1, 0, 0, 0],
+                ..HandshakeCounts::default()
             }
         );
         zone.reset();

@@ -8,8 +8,11 @@
 
 mod error;
 mod general;
+mod handshakes;
 mod json;
+mod limits;
 mod path;
+mod resolvers;
 mod server_params;
 mod upstream_servers;
 mod upstreams;
@@ -34,6 +37,7 @@ use server_http::{reply, settings};
 use crate::status_zone::StatusZoneMain;
 use error::ApiError;
 use json::Json;
+use limits::LimitKind;
 use path::{Endpoint, VERSIONS, http_names, root_names};
 use upstreams::{SharedGroup, shared_group, shared_groups};
 
@@ -261,7 +265,9 @@ fn get(
         Endpoint::Http => Json::names(http_names(version)),
         Endpoint::Nginx => general::nginx(x, cx),
         Endpoint::Connections => general::connections(),
-        Endpoint::Ssl => general::ssl(),
+        Endpoint::Ssl => general::ssl(version),
+        Endpoint::Processes => general::processes(),
+        Endpoint::Resolvers(name) => resolvers::get(name)?,
         Endpoint::Requests => general::requests(),
         Endpoint::Workers(None) => Json::List(vec![general::worker(cx)]),
         Endpoint::Workers(Some(id)) => {
@@ -278,6 +284,8 @@ fn get(
         Endpoint::LocationZones(Some(name)) => {
             zones::location_zone(location_zone(zones, name)?, version)
         }
+        Endpoint::LimitConns(name) => LimitKind::Conn.get(&http, name)?,
+        Endpoint::LimitReqs(name) => LimitKind::Req.get(&http, name)?,
         Endpoint::Upstreams => {
             let groups = shared_groups(&http);
             let members = groups.map(|group| (group.name(), group.object(cx.clock, version)));
@@ -296,6 +304,10 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, endpoint: Endpoint<'_>) -> Result<
     match endpoint {
         Endpoint::Connections => general::reset_connections(),
         Endpoint::Ssl => general::reset_ssl(),
+        Endpoint::Processes => general::reset_processes(),
+        Endpoint::Resolvers(Some(name)) => resolvers::reset(name)?,
+        Endpoint::LimitConns(Some(name)) => LimitKind::Conn.reset(&http, name)?,
+        Endpoint::LimitReqs(Some(name)) => LimitKind::Req.reset(&http, name)?,
         Endpoint::Requests => general::reset_requests(),
         Endpoint::Workers(id) => {
             id.map_or(Ok(()), check_worker)?;

@@ -21,7 +21,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitCounts, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 
 /// The module.
 pub(crate) const MODULE: Module = Module {
@@ -64,6 +64,14 @@ settings! {
     extra {
         /// `limit_conn`.
         limits: Vec<Limit> = inherited
+    }
+}
+
+impl LimitConnMain {
+    /// Returns the zones with their names.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&[u8], &LimitCounts)> {
+        let zones = self.zones.iter();
+        zones.map(|zone| (zone.name.as_slice(), &*zone.counts))
     }
 }
 
@@ -157,6 +165,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         return Step::Next;
     }
     let main: &LimitConnMain = http.main();
+    let mut passed = Vec::with_capacity(conf.limits.len());
     for limit in &conf.limits {
         // The end of the block `http` has checked that used zones are declared.
         let Some(zone) = main.zones.iter().find(|zone| zone.id == limit.zone) else {
@@ -168,9 +177,15 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         debug_http!(x, "limit conn: \"{}\" of {}", Shown(&key), limit.most);
         x.vars.limits.connections = Some(LimitResult::Passed);
         match acquire(zone, key, limit.most) {
-            Ok(held) => x.extensions.push(DropGuard::new(held)),
+            Ok(held) => {
+                x.extensions.push(DropGuard::new(held));
+                passed.push(zone);
+            }
             Err(why) => return refuse(x, conf, zone, &why),
         }
+    }
+    for zone in passed {
+        zone.counts.count(LimitResult::Passed);
     }
     Step::Next
 }
@@ -205,9 +220,11 @@ fn refuse(x: &mut Exchange, conf: &LimitConnLoc, zone: &ConnZone, why: &Refused)
     // Only these counts: the other resources of the exchange stay in use.
     x.extensions.release_each::<CountedConnection>();
     if dry {
+        zone.counts.count(LimitResult::RejectedDryRun);
         x.vars.limits.connections = Some(LimitResult::RejectedDryRun);
         return Step::Next;
     }
+    zone.counts.count(LimitResult::Rejected);
     x.vars.limits.connections = Some(LimitResult::Rejected);
     Step::Status(conf.status.0)
 }

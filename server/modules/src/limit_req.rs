@@ -23,7 +23,7 @@ use server_http::settings_set::inherited;
 use server_http::value::Value;
 use server_http::variables;
 
-use crate::limits::{self, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
+use crate::limits::{self, LimitCounts, LimitLevel, LimitZone, RejectStatus, UNAVAILABLE};
 use bucket::{Bucket, Verdict};
 
 /// The module.
@@ -67,6 +67,14 @@ settings! {
     extra {
         /// `limit_req`.
         limits: Vec<Limit> = inherited
+    }
+}
+
+impl LimitReqMain {
+    /// Returns the zones with their names.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (&[u8], &LimitCounts)> {
+        let zones = self.zones.iter();
+        zones.map(|zone| (zone.zone.name.as_slice(), &*zone.zone.counts))
     }
 }
 
@@ -192,7 +200,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
     let now_ms = cx.clock.mono_ms;
     let mut pending: Vec<Pending<'_>> = Vec::new();
     let mut delay = Delay::default();
-    let mut counted = false;
+    let mut counted = None;
     for (n, limit) in conf.limits.iter().enumerate() {
         // The end of the block `http` has checked that used zones are declared.
         let Some(zone) = main.zones.iter().find(|zone| zone.zone.id == limit.zone) else {
@@ -216,7 +224,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
                 return refuse(x, conf, zone, None);
             }
             Verdict::Counted(excess) => {
-                counted = true;
+                counted = Some(zone);
                 delay.consider(zone, limit, excess);
             }
             Verdict::Pending => pending.push(Pending {
@@ -226,7 +234,7 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
             }),
         }
     }
-    if !counted && pending.is_empty() {
+    if counted.is_none() && pending.is_empty() {
         return Step::Next;
     }
     for held in pending.iter().rev() {
@@ -234,6 +242,14 @@ fn handle(x: &mut Exchange, cx: &mut Ctx<'_>) -> Step {
         if let Some(excess) = bucket::count(&mut shard, &held.key, now_ms, held.zone.rate) {
             delay.consider(held.zone, &held.limit, excess);
         }
+    }
+    for zone in pending.iter().map(|held| held.zone).chain(counted) {
+        let is_delayed = delay.zone.is_some_and(|other| std::ptr::eq(other, zone));
+        zone.zone.counts.count(match (is_delayed, *conf.dry_run) {
+            (false, _) => LimitResult::Passed,
+            (true, false) => LimitResult::Delayed,
+            (true, true) => LimitResult::DelayedDryRun,
+        });
     }
     pass(x, cx, conf, &delay)
 }
@@ -280,9 +296,11 @@ fn refuse(x: &mut Exchange, conf: &LimitReqLoc, zone: &ReqZone, excess: Option<u
         ),
     }
     if dry {
+        zone.zone.counts.count(LimitResult::RejectedDryRun);
         x.vars.limits.rate = Some(LimitResult::RejectedDryRun);
         return Step::Next;
     }
+    zone.zone.counts.count(LimitResult::Rejected);
     x.vars.limits.rate = Some(LimitResult::Rejected);
     Step::Status(conf.status.0)
 }

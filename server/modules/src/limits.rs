@@ -1,6 +1,8 @@
-//! Shared by `limit_req` and `limit_conn`: zones, parameters, levels of their messages, statuses.
+//! Shared by `limit_req` and `limit_conn`: zones and their counts, parameters, levels of their messages, statuses.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use conf::{ConfError, Directive, Word};
 use server_base::config::ConfigContext;
@@ -89,6 +91,48 @@ pub(crate) fn no_zone(d: &Directive) -> ConfError {
     ConfError::at(d, format!("\"{name}\" must have \"zone\" parameter"))
 }
 
+/// Counts of the results of a zone. They stay over reloads while a configuration has the zone.
+#[derive(Debug, Default)]
+pub(crate) struct LimitCounts([AtomicU64; OUTCOMES]);
+
+impl LimitCounts {
+    /// Returns the counts of a zone of a module: those in use, or new ones.
+    fn attach(module: &'static str, name: &[u8]) -> Arc<Self> {
+        let mut zones = COUNTS.lock().unwrap_or_else(PoisonError::into_inner);
+        zones.retain(|_, counts| counts.strong_count() > 0);
+        let id = (module, name.to_vec());
+        if let Some(counts) = zones.get(&id).and_then(Weak::upgrade) {
+            return counts;
+        }
+        let counts = Arc::default();
+        zones.insert(id, Arc::downgrade(&counts));
+        counts
+    }
+
+    /// Counts a result.
+    pub(crate) fn count(&self, outcome: LimitResult) {
+        self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Returns the number of results of a kind.
+    pub(crate) fn of(&self, outcome: LimitResult) -> u64 {
+        self.0[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Sets all counts to 0.
+    pub(crate) fn reset(&self) {
+        (self.0.iter()).for_each(|count| count.store(0, Ordering::Relaxed));
+    }
+}
+
+/// Number of values of [`LimitResult`].
+const OUTCOMES: usize = LimitResult::RejectedDryRun as usize + 1;
+
+/// The counts in use, by the names of module and zone.
+static COUNTS: Mutex<Registry> = Mutex::new(BTreeMap::new());
+
+type Registry = BTreeMap<(&'static str, Vec<u8>), Weak<LimitCounts>>;
+
 /// A zone of `limit_req_zone` or `limit_conn_zone`: an entry for each value of a key.
 pub(crate) struct LimitZone<V> {
     /// Index of the zone in the configuration.
@@ -99,6 +143,8 @@ pub(crate) struct LimitZone<V> {
     key_text: String,
     /// The entries of the zone.
     pub(crate) entries: Arc<Zone<V>>,
+    /// Its results.
+    pub(crate) counts: Arc<LimitCounts>,
 }
 
 impl<V: Send + 'static> LimitZone<V> {
@@ -134,6 +180,7 @@ impl<V: Send + 'static> LimitZone<V> {
             key,
             key_text: key_text.to_owned(),
             entries,
+            counts: LimitCounts::attach(module, name),
         })
     }
 

@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use server_base::handshakes::HandshakeResult;
+
 use super::*;
 use crate::found::FoundAddress;
 use crate::health::active::{CheckSpec, Initial};
@@ -54,6 +56,7 @@ const FIGURES: AttemptFigures = AttemptFigures {
     response_ms: 9,
     sent_bytes: 10,
     received_bytes: 20,
+    handshake: Some(HandshakeResult::Resumed),
 };
 
 #[test]
@@ -77,6 +80,8 @@ fn attempts_are_counted_with_their_server() {
         (first.stats.selected_ms, first.stats.response_ms()),
         (Some(5000), Some(9))
     );
+    let handshakes = first.stats.handshakes;
+    assert_eq!((handshakes.succeeded, handshakes.resumed), (1, 1));
     assert_eq!(second.stats, PeerStats::default());
     peers.reset_stats(6000);
     assert_eq!(peers.group_view(6000).peers[0].stats.requests, 0);

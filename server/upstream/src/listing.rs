@@ -101,8 +101,9 @@ impl SharedPeers {
         member.child(child, &self.lock())
     }
 
-    /// Sets the counters of all addresses to 0. `now_ms` is monotonic.
+    /// Sets the counters of all addresses, and that of rejected requests, to 0. `now_ms` is monotonic.
     pub fn reset_stats(&self, now_ms: u64) {
+        self.queue_counts().reset();
         let members = self.members();
         let all = members.list().iter().flat_map(|member| &member.peers);
         let ids: Vec<PeerId> = all.map(|(_, peer)| *peer).collect();

@@ -7,6 +7,7 @@
 //! Source: nginx documentation, `ngx_http_api_module`, "HTTP Upstream Server".
 
 use server_base::code_counts::CodeCounts;
+use server_base::handshakes::{HandshakeCounts, HandshakeResult};
 
 /// Facts of an attempt that has ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +22,8 @@ pub struct AttemptFigures {
     pub sent_bytes: u64,
     /// Bytes received from the server.
     pub received_bytes: u64,
+    /// The result of its handshake of TLS, if there was one.
+    pub handshake: Option<HandshakeResult>,
 }
 
 /// Counters of a server. Times are monotonic milliseconds.
@@ -32,6 +35,8 @@ pub struct PeerStats {
     pub selected_ms: Option<u64>,
     /// Responses by status.
     pub codes: CodeCounts,
+    /// Handshakes of TLS.
+    pub handshakes: HandshakeCounts,
     /// Bytes sent to it.
     pub sent_bytes: u64,
     /// Bytes received from it.
@@ -80,6 +85,9 @@ impl PeerStats {
     pub fn ended(&mut self, attempt: &AttemptFigures) {
         self.sent_bytes += attempt.sent_bytes;
         self.received_bytes += attempt.received_bytes;
+        if let Some(result) = attempt.handshake {
+            self.handshakes.count(result);
+        }
         let Some(head_ms) = attempt.head_ms else {
             return;
         };
@@ -185,6 +193,7 @@ mod tests {
             response_ms,
             sent_bytes: 3,
             received_bytes: 5,
+            handshake: None,
         }
     }
 

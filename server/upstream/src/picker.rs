@@ -124,7 +124,8 @@ impl Picker {
     /// Returns the pool of the connections to servers that are bound to a client's connection, by its number.
     pub fn client_pool(&self, connection: u64) -> Option<Pool> {
         let keepalive: &Keepalive = self.group.keepalive.as_ref()?;
-        Some(pool::client_pool(self.group.digest, keepalive, connection))
+        let pool = pool::client_pool(self.group.digest, keepalive, connection);
+        Some(self.counted(pool))
     }
 
     /// Binds the next choices to the server with this identifier, or to none.
@@ -298,7 +299,19 @@ impl Picker {
     /// request. It is computed only if locations do not share connections.
     pub fn pool(&self, place: impl FnOnce() -> u64) -> Option<Pool> {
         let keepalive: &Keepalive = self.group.keepalive.as_ref()?;
-        Some(pool::pool(self.group.digest, keepalive, place))
+        Some(self.counted(pool::pool(self.group.digest, keepalive, place)))
+    }
+
+    /// Has the idle connections of a pool counted if the group has a zone.
+    #[inline]
+    fn counted(&self, pool: Pool) -> Pool {
+        match self.wants_figures() {
+            true => Pool {
+                counted: self.group.digest,
+                ..pool
+            },
+            false => pool,
+        }
     }
 
     /// No server of a group is usable; maybe because hosts of shared peers have no addresses so far.

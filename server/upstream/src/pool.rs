@@ -39,6 +39,7 @@ pub fn pool(group: u64, keepalive: &Keepalive, place: impl FnOnce() -> u64) -> P
         requests: keepalive.requests,
         time_ms: keepalive.time_ms,
         timeout_ms: keepalive.timeout_ms,
+        counted: 0,
     }
 }
 
@@ -105,6 +106,7 @@ mod tests {
         requests: 1,
         time_ms: 1,
         timeout_ms: 1,
+        counted: 0,
     };
 
     fn tls(digest: u8, name: &'static str) -> Arc<ServerTls> {

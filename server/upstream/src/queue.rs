@@ -17,6 +17,7 @@ use std::collections::VecDeque;
 use server_base::waker::{RemoteWaker, Waker};
 
 use crate::group::QueueLimits;
+use crate::queue_counts::QueueCounts;
 use crate::shared::Peers;
 
 /// The waiting requests of one thread for one group, in their order.
@@ -90,9 +91,13 @@ impl WaitQueue {
         let ticket = match ticket {
             Some(ticket) => ticket,
             None if self.waiters.borrow().len() >= self.limits.requests => {
+                peers.count_queue(QueueCounts::overflow);
                 return (None, Queued::Full);
             }
-            None => self.join(is_restricted, now_ms, waker()),
+            None => {
+                peers.count_queue(QueueCounts::join);
+                self.join(is_restricted, now_ms, waker())
+            }
         };
         let end_ms = ticket.since_ms.saturating_add(self.limits.timeout_ms);
         if now_ms >= end_ms {
@@ -155,6 +160,7 @@ impl WaitQueue {
         {
             return;
         }
+        peers.count_queue(QueueCounts::leave);
         if let Some(known) = waiters.remove(at).and_then(|waiter| waiter.known) {
             peers.with(|list| list.forget_waker(&known));
         }

@@ -202,3 +202,39 @@ fn a_group_without_a_queue_has_no_waits() {
     assert_eq!(picker.queue(0, waker), Queued::Never);
     assert_eq!(picker.leave_queue(0), None);
 }
+
+#[test]
+fn queues_of_a_shared_group_are_counted() {
+    let settings = PeerSettings {
+        servers: &[server(1, 1)],
+        ..PeerSettings::default()
+    };
+    let shared = Arc::new(SharedPeers::new(&settings));
+    // Two threads, each with a queue.
+    let benches = [(); 2].map(|()| Bench::with(Peers::Shared(Arc::clone(&shared)), 1));
+    let counts = || {
+        let counts = shared.queue_counts();
+        (counts.waiting(), counts.overflows())
+    };
+    let mut first = benches[0].request(1);
+    assert_eq!(benches[0].try_choose(&mut first), "1");
+    let mut waiting = benches.each_ref().map(|bench| bench.request(2));
+    for (bench, request) in benches.iter().zip(&mut waiting) {
+        assert!(bench.try_choose(request).starts_with("waits"));
+        assert!(
+            bench.try_choose(request).starts_with("waits"),
+            "the same place"
+        );
+    }
+    assert_eq!(counts(), (2, 0));
+    assert_eq!(benches[0].try_choose(&mut benches[0].request(3)), "full");
+    assert_eq!(counts(), (2, 1));
+    let [one, mut other] = waiting;
+    drop(one);
+    assert_eq!(counts(), (1, 1));
+    drop(first);
+    assert_eq!(benches[1].try_choose(&mut other), "1 after 0");
+    assert_eq!(counts(), (0, 1));
+    shared.reset_stats(0);
+    assert_eq!(counts(), (0, 0));
+}

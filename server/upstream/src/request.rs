@@ -22,6 +22,7 @@ use std::rc::Rc;
 
 use engines::http::{BodyLength, Chunk, Fields, ResponseHead};
 
+use server_base::handshakes::HandshakeResult;
 use server_base::waker::{WakeKey, WakeQueue, Waker};
 
 pub use crate::error::{Failure, UpstreamError};
@@ -85,6 +86,8 @@ pub struct AttemptFacts {
     pub reused: bool,
     /// The socket was connected, and the handshake of TLS was begun.
     pub handshaking: bool,
+    /// The result of a handshake of TLS for this attempt; `None` without a handshake, or if it was abandoned.
+    pub handshake: Option<HandshakeResult>,
 }
 
 /// The exchange's side of an attempt. Dropping it abandons the attempt.

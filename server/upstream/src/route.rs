@@ -156,6 +156,8 @@ pub struct Pool {
     pub time_ms: u64,
     /// `keepalive_timeout`, milliseconds.
     pub timeout_ms: u64,
+    /// The digest of the group's name if its idle connections are counted ([`crate::idle_counts`]); 0: they are not.
+    pub counted: u64,
 }
 
 /// Options of the socket of a new connection.

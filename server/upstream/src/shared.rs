@@ -16,6 +16,7 @@ use crate::health::active::CheckSpec;
 pub use crate::members::{Full, MemberId, PEERS_MAX};
 use crate::members::{Member, Members, single_addresses};
 use crate::peers::PeerList;
+use crate::queue_counts::QueueCounts;
 use crate::server::Server;
 
 /// The peers of a group.
@@ -72,6 +73,8 @@ pub struct SharedPeers {
     is_changed: AtomicBool,
     /// Wakes the main thread.
     notify: OnceLock<Notify>,
+    /// Counts of the queues of all threads.
+    queue_counts: QueueCounts,
 }
 
 /// Wakes the main thread after a change of servers at run time.
@@ -112,6 +115,7 @@ impl SharedPeers {
             has_unanswered: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
             notify: OnceLock::new(),
+            queue_counts: QueueCounts::default(),
         };
         made.lock().keep_stats();
         made.commit(settings);
@@ -151,6 +155,11 @@ impl SharedPeers {
             self.list.clear_poison();
             list
         })
+    }
+
+    /// Returns the counts of the queues of all threads.
+    pub fn queue_counts(&self) -> &QueueCounts {
+        &self.queue_counts
     }
 
     /// Locks the servers.
@@ -275,6 +284,14 @@ impl Peers {
     /// Makes peers of one thread.
     pub fn local(list: PeerList) -> Self {
         Self::Local(RefCell::new(list))
+    }
+
+    /// Counts an event of a queue, if the group shows the counts.
+    #[inline]
+    pub(crate) fn count_queue(&self, count: fn(&QueueCounts)) {
+        if let Self::Shared(shared) = self {
+            count(&shared.queue_counts);
+        }
     }
 
     /// Calls `act` with the list.

@@ -32,19 +32,19 @@ fn backend(name: &'static str) -> Backend {
     Backend::answering(move |_| ok(name))
 }
 
-fn call(server: &Server, method: &str, path: &str, body: &str) -> Response {
+pub(crate) fn call(server: &Server, method: &str, path: &str, body: &str) -> Response {
     let length = format!("Content-Length: {}", body.len());
     let text = request(method, path, &[&length]) + body;
     server.client().send(text).response()
 }
 
-fn document(response: &Response) -> Value {
+pub(crate) fn document(response: &Response) -> Value {
     let is_json = response.header("Content-Type") == Some("application/json");
     assert!(is_json, "{}", response.status_line);
     serde_json::from_slice(&response.body).expect("the body is JSON")
 }
 
-fn get(server: &Server, path: &str) -> Value {
+pub(crate) fn get(server: &Server, path: &str) -> Value {
     let response = server.get(path);
     assert_eq!(response.status, 200, "{path}: {}", response.text());
     document(&response)

@@ -4,6 +4,7 @@
 mod tls_client;
 
 mod api;
+mod api_counters;
 mod applications;
 mod balancing;
 mod client_abort;

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use engines::http::Protocol;
 use server_base::errlog::Level;
+use server_base::handshakes::HandshakeResult;
 use server_http::meters::{self, Event};
-use server_http::status_zones::HandshakeResult;
 use server_http::{certificates, exchange};
 use sys::prefetch::prefetch;
 use tls::{Fault, Identity};
@@ -171,6 +171,9 @@ fn record_facts<N: Net>(c: &mut Conn<N::Socket>, sh: &Shared<N>, tls: &mut Tls) 
         meters::event(event);
         tls.count_in_zone(result);
         let mut facts = exchange::Tls::new(Arc::clone(config), info);
+        if let Some(error) = config.refuses(facts.verified) {
+            tls.count_certificate(error);
+        }
         facts.handshake_us = probe::handshake(c, sh, tls);
         tls.facts = Some(Rc::new(facts));
     }

@@ -309,6 +309,9 @@ fn expire_state<N: Net>(c: &mut Conn<N::Socket>, sh: &mut Shared<N>) -> Result<(
         }
         _ => {
             ended::wait_timed_out(c, sh);
+            if let Some(tls) = c.transport.tls_mut() {
+                tls.count_timeout();
+            }
             Err(Closed)
         }
     }

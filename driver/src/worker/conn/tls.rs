@@ -7,14 +7,16 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::OutputQueue;
+use server_base::handshakes::{CertificateFault, HandshakeFailure, HandshakeResult};
 use server_http::exchange;
 use server_http::meters::{self, Event};
-use server_http::status_zones::{HandshakeResult, StatusZone};
+use server_http::status_zones::StatusZone;
 use sys::socket::Sent;
-use tls::Fault;
+use tls::{ClientCertError, Fault};
 
 use super::probe::StampedByte;
 use crate::io::send::Missing;
+use crate::worker::handshake_result::{certificate_fault, failure_of};
 use crate::worker::net::Net;
 use crate::worker::shared::Shared;
 use crate::worker::transport::{KEEP_BYTES, TlsStream, collect, encrypt, seal};
@@ -71,22 +73,66 @@ impl Tls {
             return;
         }
         self.refused = true;
-        self.count_in_zone(HandshakeResult::Failed);
-        meters::event(match fault {
-            Fault::PlainHttp => Event::FailedPlainHttp,
-            Fault::NotTls => Event::FailedNotTls,
-            Fault::Rejected => Event::FailedRejected,
-            Fault::NoCertificate => Event::FailedNoCertificate,
-            Fault::Alert(_) => Event::FailedAlert,
-            Fault::Protocol(_) | Fault::Empty | Fault::Server(_) => Event::FailedProtocol,
+        let failure = failure_of(fault);
+        self.count_in_zone(HandshakeResult::Failed(failure));
+        meters::event(match failure {
+            HandshakeFailure::NoCommonProtocol => Event::FailedVersion,
+            HandshakeFailure::NoCommonCipher => Event::FailedCipher,
+            HandshakeFailure::RejectedCertificate => Event::FailedCertificate,
+            _ => match fault {
+                Fault::PlainHttp => Event::FailedPlainHttp,
+                Fault::NotTls => Event::FailedNotTls,
+                Fault::Rejected => Event::FailedRejected,
+                Fault::NoCertificate => Event::FailedNoCertificate,
+                Fault::Alert(_) => Event::FailedAlert,
+                Fault::Protocol(_) | Fault::Empty | Fault::Server(_) => Event::FailedProtocol,
+            },
         });
+    }
+
+    /// Counts a handshake that has begun and took too long.
+    pub(super) fn count_timeout(&mut self) {
+        if self.is_unfinished() {
+            self.refused = true;
+            meters::event(Event::FailedTimeout);
+            self.count_in_zone(HandshakeResult::Failed(HandshakeFailure::TimedOut));
+        }
     }
 
     /// Counts a handshake that has begun and is not over when the connection ends.
     pub(super) fn count_end(&self) {
-        if self.config.is_some() && self.facts.is_none() && !self.refused {
+        if self.is_unfinished() {
             meters::event(Event::FailedAbandoned);
-            self.count_in_zone(HandshakeResult::Failed);
+            self.count_in_zone(HandshakeResult::Failed(HandshakeFailure::Other));
+        }
+    }
+
+    /// Whether a handshake has begun whose result was not counted.
+    fn is_unfinished(&self) -> bool {
+        self.config.is_some() && self.facts.is_none() && !self.refused
+    }
+
+    /// Counts a client without an accepted certificate; its requests are refused.
+    #[cold]
+    pub(super) fn count_certificate(&self, error: ClientCertError) {
+        let (event, fault) = match error {
+            ClientCertError::NoCertificate => {
+                let fault = CertificateFault::Missing;
+                (Event::ClientCertificateMissing, fault)
+            }
+            ClientCertError::BadCertificate(reason) => {
+                let fault = certificate_fault(reason);
+                let event = match fault {
+                    CertificateFault::Expired => Event::ClientCertificateExpired,
+                    CertificateFault::Revoked => Event::ClientCertificateRevoked,
+                    _ => Event::ClientCertificateRefused,
+                };
+                (event, fault)
+            }
+        };
+        meters::event(event);
+        if let Some(zone) = &self.zone {
+            zone.refused_certificate(fault);
         }
     }
 

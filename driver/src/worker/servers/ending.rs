@@ -1,10 +1,12 @@
 //! Ends of requests and deadlines of connections to servers.
 
 use engines::http::OutputQueue;
+use server_base::handshakes::{HandshakeFailure, HandshakeResult};
 use server_upstream::request::{AttemptFacts, Failure, UpstreamError, UpstreamEvent};
 
 use super::link::is_silent;
 use super::outcome::{EPIPE, Ending};
+use super::turn::record_handshake;
 use super::{link, queue, streams};
 use crate::worker::net::Net;
 use crate::worker::server_state::{
@@ -24,6 +26,14 @@ pub(super) fn finish<N: Net>(
         return Disposition::Close;
     }
     let wanted = !matches!(c.state, State::Draining(..));
+    if let (State::Handshaking(active), Ending::Failed(failure)) = (&c.state, &ending) {
+        // A more precise result was recorded before.
+        let why = match failure {
+            Failure::TimedOut => HandshakeFailure::TimedOut,
+            _ => HandshakeFailure::Other,
+        };
+        record_handshake(active, HandshakeResult::Failed(why));
+    }
     let (State::Connecting(mut active)
     | State::Handshaking(mut active)
     | State::Open(mut active)

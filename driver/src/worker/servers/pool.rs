@@ -12,6 +12,7 @@ use std::hash::{BuildHasherDefault, Hash, Hasher};
 use std::net::SocketAddr;
 
 use server_base::hash::Fnv;
+use server_upstream::idle_counts::IdleCount;
 use server_upstream::route::{Pool, UpstreamAddr};
 
 use crate::worker::slab::Key;
@@ -62,6 +63,8 @@ struct IdleGroup {
     most: usize,
     /// The fewest since the last check.
     fewest: usize,
+    /// Its part in the count of its group, if that is counted.
+    count: Option<IdleCount>,
 }
 
 /// An idle connection.
@@ -122,6 +125,14 @@ impl IdleConnections {
         (own.newest, group.newest) = (key.index, key.index);
         group.most = most;
         group.len += 1;
+        match &mut group.count {
+            Some(count) => count.add(),
+            // Connections from before a reload count too: the group had no zone then.
+            None if pool.counted != 0 => {
+                group.count = Some(IdleCount::register(pool.counted, group.len as u64));
+            }
+            None => {}
+        }
         self.len += 1;
         let (len, oldest) = (group.len, group.oldest);
         if len <= most {
@@ -244,6 +255,7 @@ impl IdleConnections {
                 len: 0,
                 most: 0,
                 fewest: 0,
+                count: None,
             };
             self.groups.add(pool.group, empty)
         });
@@ -279,6 +291,9 @@ impl IdleConnections {
             newer => self.entries[newer as usize].in_server.older = idle.in_server.older,
         }
         group.len -= 1;
+        if let Some(count) = &mut group.count {
+            count.remove();
+        }
         group.fewest = group.fewest.min(group.len);
         self.len -= 1;
         if self.len == 0 {

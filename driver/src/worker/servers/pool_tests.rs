@@ -3,6 +3,8 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
+use server_upstream::idle_counts::idle_connections;
+
 use super::*;
 
 fn addr(port: u16) -> UpstreamAddr {
@@ -22,6 +24,7 @@ fn of(id: u64, connections: usize) -> Pool {
         requests: 1,
         time_ms: 1,
         timeout_ms: 1,
+        counted: 0,
     }
 }
 
@@ -342,4 +345,28 @@ fn an_abandoned_connection_that_ends_is_not_awaited() {
     idle.abandon(1);
     idle.remove(1, key(0));
     assert_eq!(idle.surplus_due_ms(), None);
+}
+
+#[test]
+fn connections_of_a_counted_group_are_counted_until_the_thread_ends() {
+    let group = 0xc0_0f7e_d000;
+    let counted = Pool {
+        counted: group,
+        ..of(1, 2)
+    };
+    let mut idle = IdleConnections::default();
+    // The group had no zone before a reload.
+    assert_eq!(idle.insert(&of(1, 2), addr(80), key(0), 0), None);
+    assert_eq!(idle_connections(group), 0);
+    assert_eq!(idle.insert(&counted, addr(81), key(1), 0), None);
+    assert_eq!(idle_connections(group), 2);
+    assert_eq!(idle.insert(&counted, addr(80), key(2), 0), Some(key(0)));
+    assert_eq!(idle_connections(group), 2);
+    assert_eq!(idle.take(1, &addr(81)), Some(key(1)));
+    assert_eq!(idle_connections(group), 1);
+    let mut other = IdleConnections::default();
+    assert_eq!(other.insert(&counted, addr(80), key(0), 0), None);
+    assert_eq!(idle_connections(group), 2, "pools of all threads");
+    drop(idle);
+    assert_eq!(idle_connections(group), 1);
 }

@@ -2,11 +2,13 @@
 
 use std::io;
 
+use server_base::handshakes::HandshakeResult;
 use server_upstream::request::{Failure, UpstreamEvent};
 
 use super::link::{self, READ_BYTES};
 use super::outcome::{Ending, of_tls};
 use super::{one, queue, streams};
+use crate::worker::handshake_result::failure_of;
 use crate::worker::net::Net;
 use crate::worker::server_state::engine::Event;
 use crate::worker::server_state::{
@@ -103,12 +105,12 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     let (link, State::Handshaking(active)) = (&mut c.link, &mut c.state) else {
         return Ok(false);
     };
+    let read = link.flags.readable && receive_handshake(link, active, sh)?;
     let io = &mut active.io;
-    let read = link.flags.readable && receive_handshake(link, io, sh)?;
     let Transport::Tls(tls) = &mut link.transport else {
         return Err(Ending::GivenUp);
     };
-    let is_open = tls.session.is_open();
+    let (is_open, is_resumed) = (tls.session.is_open(), tls.session.is_resumed());
     if is_open && !io.engine.speaks(tls.session.alpn()) {
         sh.attempts.buffer.clear();
         return Err(Ending::Failed(Failure::Handshake(OTHER_PROTOCOL.into())));
@@ -123,6 +125,11 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
     };
     let now_ms = sh.clock.mono_ms;
     begin_waiting(&mut active, now_ms);
+    let result = match is_resumed {
+        true => HandshakeResult::Resumed,
+        false => HandshakeResult::Full,
+    };
+    record_handshake(&active, result);
     for call in active.requests.calls() {
         call.record(|facts| facts.connected_ms = Some(now_ms));
     }
@@ -144,7 +151,7 @@ fn handshake<N: Net>(c: &mut ServerConn<N::Socket>, sh: &mut Shared<N>) -> Resul
 /// Reads once, and passes the bytes to the handshake; plaintext stays in the thread's buffer.
 fn receive_handshake<N: Net>(
     link: &mut Link<N::Socket>,
-    io: &mut Io,
+    active: &mut ActiveConn,
     sh: &mut Shared<N>,
 ) -> Result<bool, Ending> {
     let Transport::Tls(tls) = &mut link.transport else {
@@ -166,10 +173,18 @@ fn receive_handshake<N: Net>(
     let opened = tls.open(&mut sh.scratch[..read], &mut sh.attempts.buffer);
     if let Err(fault) = opened {
         // The alert reports the reason to the server, and no answer is awaited.
-        let _ = flush_handshake(link, io, sh);
+        let _ = flush_handshake(link, &mut active.io, sh);
+        record_handshake(active, HandshakeResult::Failed(failure_of(&fault)));
         return Err(Ending::Failed(of_tls(&fault)));
     }
     Ok(true)
+}
+
+/// Records the result of the handshake, for the first attempt on the connection.
+pub(super) fn record_handshake(active: &ActiveConn, result: HandshakeResult) {
+    if let Some(call) = active.requests.calls().next() {
+        call.record(|facts| facts.handshake = facts.handshake.or(Some(result)));
+    }
 }
 
 /// Writes messages of the handshake; the requests wait.

@@ -142,6 +142,7 @@ impl Attempt {
             response_ms: ended_ms.saturating_sub(self.started_ms),
             sent_bytes: facts.sent_bytes,
             received_bytes: facts.received_bytes,
+            handshake: facts.handshake,
         }
     }
 

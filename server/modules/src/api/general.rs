@@ -1,4 +1,4 @@
-//! Objects about the process: version and times, connections, requests, TLS handshakes.
+//! Objects about the process: version and times, connections, requests, TLS handshakes, lost workers.
 //!
 //! Counters of the process never fall, since metrics show them too. A reset stores their present values, which are
 //! subtracted from then on.
@@ -8,11 +8,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use engines::http::{Civil, civil};
+use server_base::handshakes::{CERTIFICATE_FAULTS, HandshakeCounts};
 use server_http::builtin::NGINX_VERSION;
 use server_http::exchange::{Ctx, Exchange};
-use server_http::meters::{self, Event};
+use server_http::meters::{self, Event, Sums};
 use server_http::{reply, stats};
 
+use super::handshakes::{self, Owner};
 use super::json::Json;
 
 /// Returns the object about the running instance.
@@ -59,13 +61,15 @@ pub(super) fn requests() -> Json {
 }
 
 /// Returns the object about TLS handshakes.
-pub(super) fn ssl() -> Json {
-    let (now, base) = (Counters::now(), *base());
-    Json::object([
-        ("handshakes", (now.handshakes - base.handshakes).into()),
-        ("handshakes_failed", (now.failed - base.failed).into()),
-        ("session_reuses", (now.resumed - base.resumed).into()),
-    ])
+pub(super) fn ssl(version: u64) -> Json {
+    let counts = Counters::now().handshakes.since(&base().handshakes);
+    handshakes::object(&counts, Owner::Process, version)
+}
+
+/// Returns the object about lost worker processes.
+pub(super) fn processes() -> Json {
+    let respawned = stats::respawned() - base().respawned;
+    Json::object([("respawned", respawned.into())])
 }
 
 /// Returns the object about the worker process: there is one.
@@ -92,9 +96,12 @@ pub(super) fn reset_requests() {
 
 /// Resets the counters of TLS handshakes.
 pub(super) fn reset_ssl() {
-    let now = Counters::now();
-    let mut base = base();
-    (base.handshakes, base.failed, base.resumed) = (now.handshakes, now.failed, now.resumed);
+    base().handshakes = Counters::now().handshakes;
+}
+
+/// Resets the number of lost worker processes, until this worker ends.
+pub(super) fn reset_processes() {
+    base().respawned = stats::respawned();
 }
 
 /// Returns a time as `2022-06-28T11:15:44.467Z`, from milliseconds since 1970.
@@ -118,24 +125,36 @@ struct Counters {
     accepted: u64,
     dropped: u64,
     requests: u64,
-    handshakes: u64,
-    failed: u64,
-    resumed: u64,
+    respawned: u64,
+    handshakes: HandshakeCounts,
 }
 
 impl Counters {
     /// Reads the counters of the process.
     fn now() -> Self {
         let (totals, sums) = (stats::totals(), meters::sums());
-        let resumed = sums.events(Event::HandshakeResumed);
         Self {
             accepted: totals.accepted,
             dropped: totals.accepted - totals.handled,
             requests: totals.requests,
-            handshakes: sums.events(Event::HandshakeFull) + resumed,
-            failed: FAILURES.iter().map(|event| sums.events(*event)).sum(),
-            resumed,
+            respawned: stats::respawned(),
+            handshakes: handshake_counts(&sums),
         }
+    }
+}
+
+/// Returns the counts of all handshakes with clients.
+fn handshake_counts(sums: &Sums) -> HandshakeCounts {
+    let resumed = sums.events(Event::HandshakeResumed);
+    HandshakeCounts {
+        succeeded: sums.events(Event::HandshakeFull) + resumed,
+        resumed,
+        failed: FAILURES.iter().map(|event| sums.events(*event)).sum(),
+        no_common_protocol: sums.events(Event::FailedVersion),
+        no_common_cipher: sums.events(Event::FailedCipher),
+        timed_out: sums.events(Event::FailedTimeout),
+        rejected_certificate: sums.events(Event::FailedCertificate),
+        certificates: CERTIFICATES.map(|event| event.map_or(0, |event| sums.events(event))),
     }
 }
 
@@ -148,13 +167,12 @@ static BASE: Mutex<Counters> = Mutex::new(Counters {
     accepted: 0,
     dropped: 0,
     requests: 0,
-    handshakes: 0,
-    failed: 0,
-    resumed: 0,
+    respawned: 0,
+    handshakes: HandshakeCounts::NONE,
 });
 
 /// Failed handshakes of all kinds.
-const FAILURES: [Event; 7] = [
+const FAILURES: [Event; 11] = [
     Event::FailedPlainHttp,
     Event::FailedNotTls,
     Event::FailedRejected,
@@ -162,6 +180,19 @@ const FAILURES: [Event; 7] = [
     Event::FailedAlert,
     Event::FailedProtocol,
     Event::FailedAbandoned,
+    Event::FailedTimeout,
+    Event::FailedVersion,
+    Event::FailedCipher,
+    Event::FailedCertificate,
+];
+
+/// Refused certificates of clients, by `CertificateFault`. Names of clients are not compared.
+const CERTIFICATES: [Option<Event>; CERTIFICATE_FAULTS] = [
+    Some(Event::ClientCertificateMissing),
+    Some(Event::ClientCertificateExpired),
+    Some(Event::ClientCertificateRevoked),
+    None,
+    Some(Event::ClientCertificateRefused),
 ];
 
 /// `build` of the running instance.

@@ -21,6 +21,10 @@ pub(super) enum Endpoint<'p> {
     Connections,
     /// TLS handshakes.
     Ssl,
+    /// Lost worker processes.
+    Processes,
+    /// The zones of resolvers, or one by its name.
+    Resolvers(Option<&'p [u8]>),
     /// The worker processes, or one by its number.
     Workers(Option<&'p [u8]>),
     /// The list of paths below `http`.
@@ -31,6 +35,10 @@ pub(super) enum Endpoint<'p> {
     ServerZones(Option<&'p [u8]>),
     /// The zones of locations, or one by its name.
     LocationZones(Option<&'p [u8]>),
+    /// The zones of `limit_conn`, or one by its name.
+    LimitConns(Option<&'p [u8]>),
+    /// The zones of `limit_req`, or one by its name.
+    LimitReqs(Option<&'p [u8]>),
     /// All groups of servers.
     Upstreams,
     /// A group of servers by its name.
@@ -65,6 +73,9 @@ impl<'p> Endpoint<'p> {
             [b"nginx"] => Self::Nginx,
             [b"connections"] => Self::Connections,
             [b"ssl"] => Self::Ssl,
+            [b"processes"] => Self::Processes,
+            [b"resolvers"] => Self::Resolvers(None),
+            [b"resolvers", name] => Self::Resolvers(Some(name)),
             [b"workers"] => Self::Workers(None),
             [b"workers", id] => Self::Workers(Some(id)),
             [b"http"] => Self::Http,
@@ -73,6 +84,10 @@ impl<'p> Endpoint<'p> {
             [b"http", b"server_zones", name] => Self::ServerZones(Some(name)),
             [b"http", b"location_zones"] => Self::LocationZones(None),
             [b"http", b"location_zones", name] => Self::LocationZones(Some(name)),
+            [b"http", b"limit_conns"] => Self::LimitConns(None),
+            [b"http", b"limit_conns", name] => Self::LimitConns(Some(name)),
+            [b"http", b"limit_reqs"] => Self::LimitReqs(None),
+            [b"http", b"limit_reqs", name] => Self::LimitReqs(Some(name)),
             [b"http", b"upstreams"] => Self::Upstreams,
             [b"http", b"upstreams", name] => Self::Upstream(name),
             [b"http", b"upstreams", name, b"servers"] => Self::Servers(name),
@@ -84,7 +99,8 @@ impl<'p> Endpoint<'p> {
     /// Returns the first version with the endpoint.
     fn since(self) -> u64 {
         match self {
-            Self::LocationZones(_) => 5,
+            Self::LocationZones(_) | Self::Resolvers(_) => 5,
+            Self::LimitConns(_) | Self::LimitReqs(_) => 6,
             Self::Workers(_) => 9,
             _ => 1,
         }
@@ -95,6 +111,10 @@ impl<'p> Endpoint<'p> {
         match self {
             Self::Connections
             | Self::Ssl
+            | Self::Processes
+            | Self::Resolvers(Some(_))
+            | Self::LimitConns(Some(_))
+            | Self::LimitReqs(Some(_))
             | Self::Workers(_)
             | Self::Requests
             | Self::ServerZones(Some(_))
@@ -113,6 +133,9 @@ impl<'p> Endpoint<'p> {
             Self::Workers(None)
                 | Self::ServerZones(None)
                 | Self::LocationZones(None)
+                | Self::Resolvers(None)
+                | Self::LimitConns(None)
+                | Self::LimitReqs(None)
                 | Self::Upstreams
         )
     }
@@ -144,13 +167,22 @@ const VERSION: u64 = 9;
 /// Names below a version, with the first version that has them.
 const ROOT_NAMES: &[(&str, u64)] = &[
     ("nginx", 1),
+    ("processes", 1),
     ("connections", 1),
     ("http", 1),
     ("ssl", 1),
+    ("resolvers", 5),
     ("workers", 9),
 ];
 /// Names below `http`, with the first version that has them.
-const HTTP_NAMES: &[(&str, u64)] = &[("requests", 1), ("server_zones", 1), ("location_zones", 5)];
+const HTTP_NAMES: &[(&str, u64)] = &[
+    ("requests", 1),
+    ("server_zones", 1),
+    ("location_zones", 5),
+    ("limit_conns", 6),
+    ("limit_reqs", 6),
+    ("upstreams", 1),
+];
 
 #[cfg(test)]
 mod tests {
@@ -171,6 +203,13 @@ mod tests {
             ("/9/nginx/", 9, Endpoint::Nginx),
             ("/9/workers/0", 9, Endpoint::Workers(Some(b"0"))),
             ("/5/http/location_zones", 5, Endpoint::LocationZones(None)),
+            ("/1/processes", 1, Endpoint::Processes),
+            ("/5/resolvers/", 5, Endpoint::Resolvers(None)),
+            ("/9/resolvers/r", 9, Endpoint::Resolvers(Some(b"r"))),
+            ("/6/http/limit_conns", 6, Endpoint::LimitConns(None)),
+            ("/9/http/limit_conns/c", 9, Endpoint::LimitConns(Some(b"c"))),
+            ("/6/http/limit_reqs", 6, Endpoint::LimitReqs(None)),
+            ("/9/http/limit_reqs/r", 9, Endpoint::LimitReqs(Some(b"r"))),
             ("/9/http/upstreams", 9, Endpoint::Upstreams),
             ("/9/http/upstreams/a.b/", 9, Endpoint::Upstream(b"a.b")),
             ("/9/http/upstreams/a/servers/", 9, Endpoint::Servers(b"a")),
@@ -194,6 +233,9 @@ mod tests {
             "/9/stream",
             "/8/workers",
             "/4/http/location_zones",
+            "/4/resolvers",
+            "/5/http/limit_conns",
+            "/5/http/limit_reqs/r",
             "/9/nginx/version",
             "/9/http/upstreams/a/peers",
             "/9/http/upstreams/a/servers/1/weight",

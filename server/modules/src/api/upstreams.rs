@@ -7,14 +7,19 @@
 use std::sync::Arc;
 
 use server_base::clock::Clock;
+use server_base::handshakes::HandshakeCounts;
 use server_http::http::Http;
+use server_http::stats;
 use server_upstream::control::PeerView;
 use server_upstream::group::{Group, Groups};
+use server_upstream::idle_counts::idle_connections;
 use server_upstream::peer_stats::{BOUNDS_MS, ResponseTimes};
+use server_upstream::pool::group_digest;
 use server_upstream::shared::{SharedPeers, Zone};
 
 use super::error::ApiError;
 use super::general::timestamp;
+use super::handshakes::{self, DETAILS_SINCE, Owner};
 use super::json::Json;
 use super::zones::responses;
 
@@ -74,11 +79,25 @@ impl<'h> SharedGroup<'h> {
         for step in self.peers.peer_views(clock.mono_ms) {
             peers.extend(step.iter().map(|view| peer(view, clock, version)));
         }
-        Json::object([
-            ("peers", Json::List(peers)),
-            ("zombies", (self.peers.zombies() as u64).into()),
-            ("zone", self.zone.name().into()),
-        ])
+        let mut object = Json::object([("peers", Json::List(peers))]);
+        if self.group.keepalive.is_some() {
+            let idle = idle_connections(group_digest(&self.group.name));
+            object.push("keepalive", idle);
+        }
+        object.push("zombies", self.peers.zombies() as u64);
+        object.push("zone", self.zone.name());
+        if let Some(limits) = &self.group.queue {
+            let counts = self.peers.queue_counts();
+            // Each thread has its own queue.
+            let max_size = (limits.requests as u64).saturating_mul(stats::threads());
+            let queue = Json::object([
+                ("size", counts.waiting().into()),
+                ("max_size", max_size.into()),
+                ("overflows", counts.overflows().into()),
+            ]);
+            object.push("queue", queue);
+        }
+        object
     }
 }
 
@@ -95,6 +114,11 @@ fn peer(view: &PeerView, clock: &Clock, version: u64) -> Json {
     ]);
     if let Some(service) = &view.service {
         object.push("service", &**service);
+    }
+    // As in nginx, a server without TLS has no such member.
+    if version >= DETAILS_SINCE && stats.handshakes != HandshakeCounts::NONE {
+        let ssl = handshakes::object(&stats.handshakes, Owner::Upstream, version);
+        object.push("ssl", ssl);
     }
     if view.max_conns > 0 {
         object.push("max_conns", view.max_conns);

@@ -3,8 +3,10 @@
 //! Source: nginx documentation, `ngx_http_api_module`, "HTTP Server Zone" and "HTTP Location Zone".
 
 use server_base::code_counts::CodeCounts;
-use server_http::status_zones::{HandshakeCounts, StatusZone};
+use server_base::handshakes::HandshakeCounts;
+use server_http::status_zones::StatusZone;
 
+use super::handshakes::{self, DETAILS_SINCE, Owner};
 use super::json::Json;
 
 /// Returns the object about a zone of servers.
@@ -18,8 +20,9 @@ pub(super) fn server_zone(zone: &StatusZone, version: u64) -> Json {
         ("received", sum.received_bytes.into()),
         ("sent", sum.sent_bytes.into()),
     ]);
-    if version >= 8 && sum.handshakes != HandshakeCounts::default() {
-        object.push("ssl", handshakes(&sum.handshakes));
+    if version >= DETAILS_SINCE && sum.handshakes != HandshakeCounts::NONE {
+        let ssl = handshakes::object(&sum.handshakes, Owner::Zone, version);
+        object.push("ssl", ssl);
     }
     object
 }
@@ -51,14 +54,6 @@ pub(super) fn responses(codes: &CodeCounts, version: u64) -> Json {
     }
     object.push("total", codes.total());
     object
-}
-
-fn handshakes(counts: &HandshakeCounts) -> Json {
-    Json::object([
-        ("handshakes", counts.succeeded.into()),
-        ("handshakes_failed", counts.failed.into()),
-        ("session_reuses", counts.resumed.into()),
-    ])
 }
 
 /// Members for the classes of statuses.

@@ -176,6 +176,11 @@ fn times(page: &mut Writer, sums: &Sums) {
 }
 
 fn events(page: &mut Writer, sums: &Sums) {
+    let (name, help) = (
+        "firstbyte_respawned_workers",
+        "Workers that ended without a command and were replaced, since the start of the supervisor.",
+    );
+    counters(page, name, help, "", &[("", stats::respawned())]);
     for family in EVENTS {
         let counts = (family.events.iter()).map(|(value, event)| (*value, sums.events(*event)));
         let counts: Vec<_> = counts.collect();
@@ -323,6 +328,21 @@ const EVENTS: &[Events] = &[
             ("alert", Event::FailedAlert),
             ("protocol", Event::FailedProtocol),
             ("abandoned", Event::FailedAbandoned),
+            ("timeout", Event::FailedTimeout),
+            ("no_common_protocol", Event::FailedVersion),
+            ("no_common_cipher", Event::FailedCipher),
+            ("refused_certificate", Event::FailedCertificate),
+        ],
+    },
+    Events {
+        name: "firstbyte_tls_client_certificate_failures",
+        help: "Handshakes with clients without an accepted certificate, whose requests are refused.",
+        label: "reason",
+        events: &[
+            ("missing", Event::ClientCertificateMissing),
+            ("expired", Event::ClientCertificateExpired),
+            ("revoked", Event::ClientCertificateRevoked),
+            ("other", Event::ClientCertificateRefused),
         ],
     },
     Events {

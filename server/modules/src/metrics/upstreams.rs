@@ -1,14 +1,18 @@
-//! Families of upstream servers: those of groups with a zone, [`SERVERS_MAX`] at most.
+//! Families of upstream servers and of their groups: those of groups with a zone, [`SERVERS_MAX`] of each at most.
 //!
 //! A server with several entries of one address in a group has one sample with their sums. The number of servers in
 //! excess of the limit is a family of its own.
 
 use std::collections::BTreeMap;
 
+use server_base::handshakes::HandshakeCounts;
 use server_http::http::Http;
 use server_upstream::control::PeerView;
-use server_upstream::group::Groups;
+use server_upstream::group::{Group, Groups};
+use server_upstream::idle_counts::idle_connections;
 use server_upstream::peer_stats::BOUNDS_MS;
+use server_upstream::pool::group_digest;
+use server_upstream::shared::SharedPeers;
 
 use super::format::{MetricType, Writer};
 
@@ -16,6 +20,7 @@ use super::format::{MetricType, Writer};
 #[derive(Default)]
 pub(super) struct UpstreamFacts {
     servers: Vec<ServerSample>,
+    groups: Vec<GroupSample>,
     /// Number of servers in excess of the limit.
     unlisted: usize,
     /// Whether there is a group with a zone.
@@ -28,6 +33,17 @@ struct ServerSample {
     upstream: String,
     server: String,
     figures: Figures,
+}
+
+/// A group.
+#[derive(Default)]
+struct GroupSample {
+    /// Its name, quoted.
+    upstream: String,
+    /// Idle connections; `None` without `keepalive`.
+    idle: Option<u64>,
+    /// Waiting requests, and requests rejected by a full queue; `None` without `queue`.
+    queue: Option<(u64, u64)>,
 }
 
 /// Sums of the entries of one address.
@@ -43,6 +59,7 @@ struct Figures {
     received_bytes: u64,
     buckets: [u64; BOUNDS_MS.len() + 1],
     response_ms: u64,
+    handshakes: HandshakeCounts,
 }
 
 impl UpstreamFacts {
@@ -63,6 +80,9 @@ impl UpstreamFacts {
             for (server, figures) in servers {
                 facts.push(&upstream, server, figures);
             }
+            if facts.groups.len() < SERVERS_MAX {
+                facts.groups.push(GroupSample::of(group, peers, upstream));
+            }
         }
         facts
     }
@@ -75,6 +95,18 @@ impl UpstreamFacts {
                 figures,
             }),
             false => self.unlisted += 1,
+        }
+    }
+}
+
+impl GroupSample {
+    fn of(group: &Group, peers: &SharedPeers, upstream: String) -> Self {
+        let idle = || idle_connections(group_digest(&group.name));
+        let counts = peers.queue_counts();
+        Self {
+            upstream,
+            idle: group.keepalive.map(|_| idle()),
+            queue: (group.queue).map(|_| (counts.waiting(), counts.overflows())),
         }
     }
 }
@@ -98,6 +130,7 @@ impl Figures {
             *sum += count;
         }
         self.response_ms += stats.histogram.sum_ms;
+        self.handshakes.add(&stats.handshakes);
     }
 }
 
@@ -124,10 +157,33 @@ pub(super) fn write(page: &mut Writer, facts: &UpstreamFacts) {
     }
     responses(page, &facts.servers);
     times(page, &facts.servers);
+    groups(page, &facts.groups);
     let name = "firstbyte_upstream_unlisted_servers";
     let help = "Upstream servers without metrics of their own, since there are too many.";
     page.family(name, MetricType::Gauge, "", help);
     page.sample(name, &[], facts.unlisted);
+}
+
+/// Writes the families of groups. A group has samples of the directives that it has.
+fn groups(page: &mut Writer, groups: &[GroupSample]) {
+    for (name, kind, help, value) in GROUP_FAMILIES {
+        let samples: Vec<_> = groups
+            .iter()
+            .filter_map(|group| Some((group, value(group)?)))
+            .collect();
+        if samples.is_empty() {
+            continue;
+        }
+        let name = format!("firstbyte_upstream_{name}");
+        page.family(&name, *kind, "", help);
+        let sample = match kind {
+            MetricType::Counter => format!("{name}_total"),
+            _ => name,
+        };
+        for (group, value) in samples {
+            page.sample(&sample, &[("upstream", &group.upstream)], value);
+        }
+    }
 }
 
 fn responses(page: &mut Writer, rows: &[ServerSample]) {
@@ -191,11 +247,29 @@ const FAMILIES: &[ServerFamily] = &[
     ("unavailable", MetricType::Counter, "Times that an upstream server reached max_fails.", |it| it.unavailable),
     ("sent_bytes", MetricType::Counter, "Bytes sent to an upstream server.", |it| it.sent_bytes),
     ("received_bytes", MetricType::Counter, "Bytes received from an upstream server.", |it| it.received_bytes),
+    ("tls_handshakes", MetricType::Counter, "TLS handshakes with an upstream server that succeeded.", |it| it.handshakes.succeeded),
+    ("tls_resumed_handshakes", MetricType::Counter, "TLS handshakes with an upstream server that resumed a session.", |it| it.handshakes.resumed),
+    ("tls_handshake_failures", MetricType::Counter, "TLS handshakes with an upstream server that failed.", |it| it.handshakes.failed),
+];
+
+/// Name without `firstbyte_upstream_`, type, help and value of a family of groups.
+type GroupFamily = (
+    &'static str,
+    MetricType,
+    &'static str,
+    fn(&GroupSample) -> Option<u64>,
+);
+
+#[rustfmt::skip] // One line a family.
+const GROUP_FAMILIES: &[GroupFamily] = &[
+    ("idle_connections", MetricType::Gauge, "Idle connections to the servers of a group.", |it| it.idle),
+    ("queued_requests", MetricType::Gauge, "Requests that wait for a server of a group.", |it| it.queue.map(|queue| queue.0)),
+    ("queue_overflows", MetricType::Counter, "Requests rejected since the queue of a group was full.", |it| it.queue.map(|queue| queue.1)),
 ];
 
 /// Values of the label `class`.
 const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
-/// Maximum number of servers on a page. With 31 samples for each, the page has 4 MB or so.
+/// Maximum number of servers on a page. With 34 samples for each, the page has 4 MB or so.
 const SERVERS_MAX: usize = 1000;
 
 #[cfg(test)]
@@ -252,6 +326,31 @@ mod tests {
         ] {
             assert!(page.lines().any(|known| known == line), "{line}");
         }
+    }
+
+    #[test]
+    fn groups_have_samples_of_their_directives() {
+        let mut facts = facts(0);
+        assert!(!page(&facts).contains("idle_connections"));
+        facts.groups.push(GroupSample {
+            upstream: "a".to_owned(),
+            idle: Some(3),
+            queue: None,
+        });
+        facts.groups.push(GroupSample {
+            upstream: "b".to_owned(),
+            idle: None,
+            queue: Some((1, 2)),
+        });
+        let page = page(&facts);
+        let samples = [
+            "firstbyte_upstream_idle_connections{upstream=\"a\"} 3",
+            "firstbyte_upstream_queued_requests{upstream=\"b\"} 1",
+            "firstbyte_upstream_queue_overflows_total{upstream=\"b\"} 2",
+        ];
+        let is_of_group = |line: &&str| line.contains("{upstream=");
+        let written: Vec<&str> = page.lines().filter(is_of_group).collect();
+        assert_eq!(written, samples);
     }
 
     #[test]

@@ -5,8 +5,9 @@ use std::cell::Cell;
 use serde_json::{Value, json};
 use server_base::clock::Clock;
 use server_base::logs::Logs;
+use server_base::resolver_status::{Request, ResolverStatus, Response};
 use server_http::exchange::{Ctx, Env, Queues};
-use server_http::phases;
+use server_http::{phases, stats};
 
 use crate::disk::Disk;
 use crate::servers::Servers;
@@ -232,6 +233,176 @@ fn zones_are_shared_by_servers_and_kept_over_reloads() {
     let mut third = Site::http(conf);
     let zone = get(&mut third, "/api/9/http/server_zones/api_shared");
     assert_eq!(zone["requests"], 0, "no configuration used it");
+}
+
+#[test]
+fn zones_of_limits_count_their_results() {
+    let mut site = Site::http(
+        "limit_req_zone $arg_k zone=api_req:1m rate=1r/s;
+         limit_req_zone $arg_other zone=api_second:1m rate=1r/s;
+         limit_conn_zone $arg_k zone=api_conn:1m;
+         server {
+             root /www;
+             location / { limit_req zone=api_req burst=1; }
+             location /both { limit_req zone=api_second; limit_req zone=api_req; }
+             location /dry { limit_req zone=api_req burst=1; limit_req_dry_run on; }
+             location /conn { limit_conn api_conn 1; }
+             location /conn/dry { limit_conn api_conn 1; limit_conn_dry_run on; }
+             location /api { api write=on; }
+         }",
+    )
+    .file("/www/f", "file")
+    .file("/www/both", "file")
+    .file("/www/dry", "file")
+    .file("/www/conn", "file")
+    .file("/www/conn/dry", "file");
+    let path = "/api/9/http/limit_reqs/api_req";
+    for target in [
+        "/f?k=a", "/f?k=a", "/f?k=a", "/f", "/dry?k=a", "/dry?k=b", "/dry?k=b",
+    ] {
+        site.get(target);
+    }
+    let counts = json!({"passed": 2, "delayed": 1, "rejected": 1, "delayed_dry_run": 1, "rejected_dry_run": 1});
+    assert_eq!(get(&mut site, path), counts);
+    // A request that one zone refuses is counted there alone.
+    site.get("/both?k=c&other=x");
+    site.get("/both?k=c&other=y");
+    let zones = get(&mut site, "/api/6/http/limit_reqs?fields=passed,rejected");
+    assert_eq!(zones["api_second"], json!({"passed": 1, "rejected": 0}));
+    assert_eq!(zones["api_req"], json!({"passed": 3, "rejected": 2}));
+    assert_eq!(request(&mut site, "DELETE", path).status, 204);
+    assert_eq!(get(&mut site, path)["rejected"], 0);
+    let first = site.begin("/conn?k=a");
+    for target in ["/conn?k=a", "/conn/dry?k=a", "/conn?k=b", "/conn"] {
+        site.get(target);
+    }
+    let path = "/api/9/http/limit_conns/api_conn";
+    let counts = json!({"passed": 2, "rejected": 1, "rejected_dry_run": 1});
+    assert_eq!(get(&mut site, path), counts);
+    assert_eq!(
+        get(&mut site, "/api/9/http/limit_conns"),
+        json!({"api_conn": counts})
+    );
+    drop(first);
+    assert_eq!(request(&mut site, "DELETE", path).status, 204);
+    assert_eq!(get(&mut site, path)["passed"], 0);
+    for (path, code, text) in [
+        (
+            "limit_conns/api_req",
+            "LimitConnNotFound",
+            "limit_conn not found",
+        ),
+        (
+            "limit_reqs/api_conn",
+            "LimitReqNotFound",
+            "limit_req not found",
+        ),
+    ] {
+        let path = format!("/api/9/http/{path}");
+        assert_error(&site.get(&path), 404, code, text);
+        assert_error(&request(&mut site, "DELETE", &path), 404, code, text);
+    }
+}
+
+#[test]
+fn counts_of_a_limit_stay_while_a_configuration_has_its_zone() {
+    let conf = "limit_req_zone $arg_k zone=api_kept:1m rate=1r/s;
+         server { root /www; location / { limit_req zone=api_kept; } location /api { api; } }";
+    let mut first = Site::http(conf).file("/www/f", "file");
+    site_get(&mut first);
+    let mut second = Site::http(conf).file("/www/f", "file");
+    drop(first);
+    let path = "/api/9/http/limit_reqs/api_kept";
+    assert_eq!(get(&mut second, path)["passed"], 1);
+    drop(second);
+    let mut third = Site::http(conf);
+    assert_eq!(
+        get(&mut third, path)["passed"],
+        0,
+        "no configuration used it"
+    );
+}
+
+/// Makes a request with a key.
+fn site_get(site: &mut Site) {
+    assert_eq!(site.get("/f?k=a").status, 200);
+}
+
+#[test]
+fn zones_of_resolvers_are_shown_and_reset() {
+    let mut site = Site::http(
+        "resolver 127.0.0.1:5 status_zone=api_names;
+         server { location /api { api write=on; } }",
+    );
+    let zone = ResolverStatus::attach("api_names");
+    for (kind, count) in [(Request::Name, 3), (Request::Srv, 2), (Request::Addr, 1)] {
+        (0..count).for_each(|_| zone.count_request(kind));
+    }
+    for code in [0, 0, 1, 2, 3, 4, 5, 9] {
+        zone.count_response(Response::of_code(code));
+    }
+    zone.count_response(Response::TimedOut);
+    let path = "/api/9/resolvers/api_names";
+    let requests = json!({"name": 3, "srv": 2, "addr": 1});
+    let responses = json!({
+        "noerror": 2, "formerr": 1, "servfail": 1, "nxdomain": 1, "notimp": 1, "refused": 1, "timedout": 1,
+        "unknown": 1,
+    });
+    let expected = json!({"requests": requests, "responses": responses});
+    assert_eq!(get(&mut site, path), expected);
+    assert_eq!(get(&mut site, "/api/5/resolvers")["api_names"], expected);
+    let some = get(&mut site, "/api/9/resolvers?fields=requests");
+    assert_eq!(some["api_names"], json!({"requests": requests}));
+    assert_eq!(request(&mut site, "DELETE", path).status, 204);
+    assert_eq!(
+        get(&mut site, path)["requests"],
+        json!({"name": 0, "srv": 0, "addr": 0})
+    );
+    assert_eq!(get(&mut site, path)["responses"]["noerror"], 0);
+    let missing = site.get("/api/9/resolvers/none");
+    let text = "resolver zone not found";
+    assert_error(&missing, 404, "ResolverZoneNotFound", text);
+    let all = request(&mut site, "DELETE", "/api/9/resolvers");
+    assert_error(&all, 405, "MethodDisabled", "method disabled");
+}
+
+#[test]
+fn lost_workers_are_counted_until_a_reset() {
+    let mut site = Site::server("location /api { api write=on; }");
+    let path = "/api/9/processes";
+    assert_eq!(get(&mut site, path), json!({"respawned": 0}));
+    stats::set_respawned(2);
+    assert_eq!(get(&mut site, path), json!({"respawned": 2}));
+    assert_eq!(request(&mut site, "DELETE", path).status, 204);
+    assert_eq!(get(&mut site, path), json!({"respawned": 0}));
+}
+
+#[test]
+fn failures_of_handshakes_have_members_since_version_8() {
+    let mut site = Site::server("location /api { api; }");
+    let old = get(&mut site, "/api/7/ssl");
+    assert_eq!(old.as_object().map(serde_json::Map::len), Some(3));
+    let new = get(&mut site, "/api/8/ssl");
+    for name in [
+        "no_common_protocol",
+        "no_common_cipher",
+        "handshake_timeout",
+        "peer_rejected_cert",
+    ] {
+        assert!(new[name].is_u64(), "{name}");
+    }
+    let failures = new["verify_failures"].as_object().expect("an object");
+    let names: Vec<&String> = failures.keys().collect();
+    assert_eq!(
+        names,
+        [
+            "expired_cert",
+            "hostname_mismatch",
+            "no_cert",
+            "other",
+            "revoked_cert"
+        ]
+    );
 }
 
 #[test]
