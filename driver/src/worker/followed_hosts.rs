@@ -116,6 +116,7 @@ impl FollowedHosts {
             if group.peers.take_changed() {
                 group.changed(log);
             }
+            group.peers.build();
         }
     }
 
@@ -238,11 +239,20 @@ impl Followed {
                 (Vec::new(), valid_until_ms)
             }
         };
-        if let Some(1..) = self.peers.set_found(host.id, addresses) {
-            let name = String::from_utf8_lossy(&self.name);
+        let left_out = self.peers.set_found(host.id, addresses).unwrap_or_default();
+        let name = String::from_utf8_lossy(&self.name);
+        if left_out.full > 0 {
             let text =
                 format_args!("cannot add new server to upstream \"{name}\", it has too many");
             log.write(Level::Error, text);
+        }
+        if left_out.backup > 0 {
+            let count = left_out.backup;
+            let text = format_args!(
+                "{count} addresses of {} are left out: upstream \"{name}\" has no backup servers",
+                host.name
+            );
+            log.write(Level::Warn, text);
         }
         valid_until_ms.max(now_ms + PAUSE_MS_MIN)
     }

@@ -49,7 +49,7 @@ fn peers(count: u32, weights: u64, method: Option<&dyn Method>) -> PeerList {
     let mut peers = PeerList::of(&servers);
     if let Some(method) = method {
         method.prepare(&servers);
-        peers.set_method(Some(method));
+        drop(peers.set_method(Some(method)));
     }
     peers
 }

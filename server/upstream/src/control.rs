@@ -127,18 +127,13 @@ impl SharedPeers {
     /// # Errors
     /// The reason. Nothing was changed.
     pub fn add_unique(&self, server: Server) -> Result<MemberId, AddError> {
-        let mut members = self.members();
-        if members
-            .list()
-            .iter()
-            .any(|known| is_same(&known.server, &server))
-        {
-            return Err(AddError::Exists);
-        }
-        let added = members.add(server, &mut self.lock());
-        let added = added.map_err(|Full| AddError::Full)?;
-        self.note_unanswered(&members);
-        drop(members);
+        let added = self.with_members(|members, list| {
+            let mut known = members.list().iter();
+            if known.any(|known| is_same(&known.server, &server)) {
+                return Err(AddError::Exists);
+            }
+            members.add(server, list).map_err(|Full| AddError::Full)
+        })?;
         self.changed();
         Ok(added)
     }
@@ -152,10 +147,11 @@ impl SharedPeers {
         id: MemberId,
         change: impl FnOnce(&mut Server),
     ) -> Result<(), ChangeError> {
-        let mut members = self.members();
-        check(members.list(), id)?;
-        members.modify(id, &mut self.lock(), change);
-        drop(members);
+        self.with_members(|members, list| {
+            check(members.list(), id)?;
+            members.modify(id, list, change);
+            Ok(())
+        })?;
         self.changed();
         Ok(())
     }
@@ -165,11 +161,11 @@ impl SharedPeers {
     /// # Errors
     /// The reason. Nothing was changed.
     pub fn remove_server(&self, id: MemberId) -> Result<(), ChangeError> {
-        let mut members = self.members();
-        check(members.list(), id)?;
-        members.remove(id, &mut self.lock());
-        self.note_unanswered(&members);
-        drop(members);
+        self.with_members(|members, list| {
+            check(members.list(), id)?;
+            members.remove(id, list);
+            Ok(())
+        })?;
         self.changed();
         Ok(())
     }

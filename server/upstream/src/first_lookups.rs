@@ -1,6 +1,7 @@
 //! The first addresses of a shared group's hosts, for requests that come before the main thread has them.
 //!
-//! Such a request looks up the hosts itself, and waits for the answers. They are addresses of the group from then on.
+//! Such a request looks up the hosts itself, and waits until an answer makes a server usable. Answers are addresses of the
+//! group from then on.
 //! Absent: hosts with `service`, for which requests do not wait; later lookups, which the main thread makes.
 
 use std::sync::Arc;
@@ -49,7 +50,10 @@ impl FirstLookups {
         for (number, answer) in asked.take_answers() {
             let id = MemberId(number as u32);
             match answer {
-                Ok(resolved) => drop(peers.set_found(id, found(&resolved))),
+                // The main thread looks the host up too, and logs addresses that are left out.
+                Ok(resolved) => {
+                    peers.set_found(id, found(&resolved));
+                }
                 Err(_) => peers.set_failed(id),
             }
         }

@@ -104,7 +104,7 @@ impl LocalGroup {
         };
         if group.method.is_some() && group.zone.is_none() {
             let method = group.method.as_deref();
-            local.peers.with(|peers| peers.set_method(method));
+            drop(local.peers.with(|peers| peers.set_method(method)));
         }
         if !group.checks.is_empty() && group.zone.is_none() {
             local.peers.with(|peers| peers.set_checks(&group.checks));

@@ -24,7 +24,7 @@ pub(crate) struct Members {
     list: Vec<Member>,
     /// The servers of the last configuration, and their members unless removed since.
     configured: Vec<(SingleAddress, Option<MemberId>)>,
-    /// The method of the group has no backup servers.
+    /// The group has no backup servers: its method has none, and no server of the configuration is one.
     is_without_backup: bool,
     next_id: u32,
     /// Number of peers of all members.
@@ -78,6 +78,15 @@ struct Key {
     addr: Option<UpstreamAddr>,
 }
 
+/// Numbers of addresses of a host that have no peer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LeftOut {
+    /// The group has [`PEERS_MAX`] peers.
+    pub full: usize,
+    /// Their SRV records have a higher priority number, and the group has no backup servers.
+    pub backup: usize,
+}
+
 /// The group has [`PEERS_MAX`] peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Full;
@@ -92,7 +101,7 @@ impl Members {
     /// like this one.
     pub(crate) fn are_configured(&self, servers: &[SingleAddress], allows_backup: bool) -> bool {
         let before = self.configured.iter().map(|(server, _)| server);
-        self.is_without_backup != allows_backup && before.eq(servers)
+        self.is_without_backup == is_without_backup(servers, allows_backup) && before.eq(servers)
     }
 
     /// Takes the servers of a new configuration ([`single_addresses`]). `lock` is called after the comparison, so that
@@ -103,7 +112,7 @@ impl Members {
         allows_backup: bool,
         lock: impl FnOnce() -> G,
     ) {
-        self.is_without_backup = !allows_backup;
+        self.is_without_backup = is_without_backup(&servers, allows_backup);
         let mut before = self.configured_by_key();
         let mut left: BTreeMap<MemberId, Member> = BTreeMap::new();
         let mut order = Vec::new();
@@ -149,24 +158,25 @@ impl Members {
             };
             self.configured.push((single, id));
         }
-        self.list.extend(added);
+        for member in added {
+            self.push(member, list);
+        }
         self.set_list(list);
     }
 
-    /// Sets the addresses of a host. Returns the number of addresses without a peer, since the group is full; `None`: the
-    /// group has no such host now.
+    /// Sets the addresses of a host. Returns the addresses without a peer; `None`: the group has no such host now.
     pub(crate) fn set_found(
         &mut self,
         id: MemberId,
         mut found: Vec<FoundAddress>,
         list: &mut PeerList,
-    ) -> Option<usize> {
+    ) -> Option<LeftOut> {
         let at = self.position(id)?;
         self.list[at].is_answered = true;
         // Answers have addresses in any order.
         found.sort_unstable();
         if self.list[at].found == found {
-            return Some(0);
+            return Some(LeftOut::default());
         }
         self.list[at].found = found;
         let left_out = self.sync(at, list);
@@ -332,14 +342,17 @@ impl Members {
     }
 
     /// Makes the peers of a member as its server and addresses require. Peers with unchanged addresses keep their place
-    /// and counters. Returns the number of addresses without a peer, since the group is full.
-    fn sync(&mut self, at: usize, list: &mut PeerList) -> usize {
+    /// and counters. Returns the addresses without a peer.
+    fn sync(&mut self, at: usize, list: &mut PeerList) -> LeftOut {
         let member = &mut self.list[at];
         let (id, is_host) = (member.id, member.server.unresolved.is_some());
         let mut wanted = member.wanted();
-        if self.is_without_backup {
+        let found = wanted.len();
+        // A server that is written as a backup is one with each method.
+        if self.is_without_backup && !member.server.is_backup {
             wanted.retain(|server| !server.is_backup);
         }
+        let backup = found - wanted.len();
         let mut places: HashMap<Key, VecDeque<usize>> = HashMap::new();
         for (n, server) in wanted.iter().enumerate() {
             places.entry(Key::of(server)).or_default().push_back(n);
@@ -375,7 +388,10 @@ impl Members {
             self.list[at].peers.push((child, peer));
             self.peers += 1;
         }
-        new.len() - room
+        LeftOut {
+            full: new.len() - room,
+            backup,
+        }
     }
 
     fn set_list(&self, list: &mut PeerList) {
@@ -433,6 +449,12 @@ fn differ_by_address(one: &Server, other: &Server) -> bool {
         ..one.clone()
     };
     one.unresolved.is_none() && same == *other
+}
+
+/// Whether a group of these servers has no backup servers. As in nginx, a method without them keeps servers that were
+/// written before its directive.
+fn is_without_backup(servers: &[SingleAddress], allows_backup: bool) -> bool {
+    !allows_backup && !servers.iter().any(|single| single.server.is_backup)
 }
 
 /// Copies of servers, each with one address or a host.

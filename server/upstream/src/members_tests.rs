@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::balance::PickKey;
+use crate::found::FoundService;
 use crate::peers::TriedPeers;
 
 fn server(port: u16) -> Server {
@@ -27,9 +28,14 @@ struct Group {
 
 impl Group {
     fn commit(&mut self, servers: &[Server]) {
+        self.commit_with(servers, true);
+    }
+
+    fn commit_with(&mut self, servers: &[Server], allows_backup: bool) {
         let servers = single_addresses(servers);
-        if !self.members.are_configured(&servers, true) {
-            self.members.commit(servers, true, || &mut self.list);
+        if !self.members.are_configured(&servers, allows_backup) {
+            self.members
+                .commit(servers, allows_backup, || &mut self.list);
         }
     }
 
@@ -239,7 +245,8 @@ impl Group {
             record: None,
         });
         let found = found.collect();
-        assert_eq!(self.members.set_found(id, found, &mut self.list), Some(0));
+        let left_out = self.members.set_found(id, found, &mut self.list);
+        assert_eq!(left_out, Some(LeftOut::default()));
     }
 
     /// Ids and addresses of all peers, in order.
@@ -303,5 +310,68 @@ fn addresses_beyond_the_limit_are_left_out() {
         record: None,
     });
     let left_out = group.members.set_found(id, found.to_vec(), &mut group.list);
-    assert_eq!((left_out, group.list.tries()), (Some(1), PEERS_MAX));
+    let expected = LeftOut { full: 1, backup: 0 };
+    assert_eq!(left_out, Some(expected));
+    assert_eq!(group.list.tries(), PEERS_MAX);
+}
+
+fn backup(port: u16) -> Server {
+    Server {
+        is_backup: true,
+        ..server(port)
+    }
+}
+
+#[test]
+fn no_written_backup_server_is_lost_with_a_method_without_backup_servers() {
+    let mut group = Group::default();
+    // Written before the directive of the method: accepted, as in nginx.
+    group.commit_with(&[server(1), backup(2)], false);
+    assert_eq!(group.peers(), "0=192.0.2.1:1 1=192.0.2.1:2");
+    // Added while another method was used.
+    group.commit_with(&[server(1)], true);
+    group.add(backup(3));
+    group.commit_with(&[server(1)], false);
+    group.set_weight("s3", 7);
+    assert_eq!(group.peers(), "0=192.0.2.1:1 2=192.0.2.1:3");
+}
+
+#[test]
+fn records_of_a_higher_priority_number_need_a_group_with_backup_servers() {
+    let service = || Server {
+        name: Arc::from(&b"app.test"[..]),
+        unresolved: Some(UnresolvedHost::followed("app.test", 0, Some("http"))),
+        ..Server::new()
+    };
+    let found = [(1, 7), (2, 8)].map(|(priority, last)| FoundAddress {
+        ip: [192, 0, 2, last].into(),
+        record: Some(FoundService {
+            priority,
+            port: 81,
+            weight: 1,
+            target: Arc::from(&b"one.test"[..]),
+        }),
+    });
+    let both = "192.0.2.7:81 192.0.2.8:81";
+    for (servers, allows_backup, left_out, expected) in [
+        (vec![service()], true, 0, both),
+        // As in nginx, which has no list of backup servers then.
+        (vec![service()], false, 1, "192.0.2.7:81"),
+        (vec![service(), backup(2)], false, 0, both),
+    ] {
+        let mut group = Group::default();
+        group.commit_with(&servers, allows_backup);
+        let id = group.id("app.test");
+        let found = found.to_vec();
+        let counts = group.members.set_found(id, found, &mut group.list);
+        let expected_counts = LeftOut {
+            full: 0,
+            backup: left_out,
+        };
+        assert_eq!(counts, Some(expected_counts));
+        let peers = &group.members.list()[0].peers;
+        let addrs = peers.iter().filter_map(|(_, id)| group.list.get(*id));
+        let addrs: Vec<_> = addrs.map(|peer| peer.addr().to_string()).collect();
+        assert_eq!(addrs.join(" "), expected);
+    }
 }

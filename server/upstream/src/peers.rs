@@ -14,7 +14,7 @@ use std::sync::Arc;
 use server_base::waker::RemoteWaker;
 
 use crate::balance::round_robin::TriedNumbers;
-use crate::balance::{List, Measures, Method, PickKey, Progress};
+use crate::balance::{Balance, Build, List, Measures, Method, PickKey, Progress};
 use crate::health::active::{CheckSpec, Health};
 use crate::health::passive::Failures;
 use crate::peer::Peer;
@@ -57,8 +57,10 @@ pub struct PeerList {
     measures: Measures,
     /// Health checks of the group.
     checks: Arc<[CheckSpec]>,
-    /// Peers have counters.
-    has_stats: bool,
+    /// Threads share the list: peers have counters, and work of the method is done without the lock.
+    is_shared: bool,
+    /// Counts events after which a peer may have become usable.
+    recoveries: u64,
     /// Attempts in progress of removed peers.
     removed: HashMap<PeerId, u64>,
 }
@@ -93,13 +95,36 @@ impl PeerList {
         list
     }
 
-    /// Sets the method of choosing; `None`: the servers take turns.
-    pub fn set_method(&mut self, method: Option<&dyn Method>) {
+    /// Sets the method of choosing; `None`: the servers take turns. Returns the states of the method before. Their memory
+    /// may be large, so that it is not to be freed under a lock.
+    pub fn set_method(&mut self, method: Option<&dyn Method>) -> [Option<Box<dyn Balance>>; 2] {
         self.close();
         self.measures = method.map_or(Measures::Nothing, Method::measures);
-        self.primary.set_method(method, &self.peers);
+        let of_primary = self.primary.set_method(method, &self.peers);
         let method = method.filter(|method| method.allows_backup());
-        self.backup.set_method(method, &self.peers);
+        let of_backup = self.backup.set_method(method, &self.peers);
+        self.build_at_once();
+        [of_primary, of_backup]
+    }
+
+    /// Returns work that the last change has left to the method ([`Balance::build`]).
+    pub fn builds(&self) -> Vec<Arc<dyn Build>> {
+        let lists = [&self.primary, &self.backup];
+        lists.into_iter().filter_map(List::build).collect()
+    }
+
+    /// Makes choices by the results of [`Self::builds`] that are done.
+    pub fn use_builds(&mut self) {
+        self.primary.use_build();
+        self.backup.use_build();
+    }
+
+    /// Does the work of the method, if the list belongs to this thread alone.
+    fn build_at_once(&mut self) {
+        if !self.is_shared {
+            self.builds().iter().for_each(|build| build.run());
+            self.use_builds();
+        }
     }
 
     /// Ends tournaments before a change, since they refer to peers by position.
@@ -113,7 +138,7 @@ impl PeerList {
         self.close();
         let mut peer = Peer::new(server, addr, 0);
         peer.checks.set(&self.checks);
-        peer.stats = self.has_stats.then(Box::default);
+        peer.stats = self.is_shared.then(Box::default);
         let Some(index) = self.free.pop() else {
             let index = self.peers.len() as u32;
             self.peers.push(peer);
@@ -147,6 +172,7 @@ impl PeerList {
         let (backup, primary): (Vec<_>, Vec<_>) = indices.partition(is_backup);
         self.primary.set_list(primary, &mut self.peers);
         self.backup.set_list(backup, &mut self.peers);
+        self.build_at_once();
         let is_up = |id: &&PeerId| {
             let peer = &self.peers[id.index as usize];
             !peer.is_down && !peer.is_draining
@@ -357,9 +383,9 @@ impl PeerList {
         self.removed.len()
     }
 
-    /// Adds counters to peers that are added from now on.
-    pub(crate) fn keep_stats(&mut self) {
-        self.has_stats = true;
+    /// Makes a list of several threads: peers that are added from now on have counters.
+    pub(crate) fn share(&mut self) {
+        self.is_shared = true;
     }
 
     /// Sets the counters of a peer to 0. `now_ms` is monotonic.

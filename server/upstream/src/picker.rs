@@ -18,7 +18,7 @@ use crate::peer::SelectedPeer;
 use crate::peer_stats::AttemptFigures;
 use crate::peers::{PeerId, PeerList, TriedPeers};
 use crate::pool;
-use crate::queue::{Queued, Ticket};
+use crate::queue::{Queued, Ticket, Unserved};
 use crate::resolved_hosts::PendingLookups;
 use crate::retry_budget::RetryCounts;
 use crate::route::Pool;
@@ -68,6 +68,8 @@ pub struct Picker {
     key: PickKey,
     /// The place in the queue of the group.
     ticket: Option<Ticket>,
+    /// The count of [`PeerList::recoveries`] at the last choice without success.
+    seen: u64,
     asked: PendingLookups,
 }
 
@@ -92,6 +94,7 @@ impl Picker {
             tried: TriedPeers::default(),
             key: PickKey::default(),
             ticket: None,
+            seen: 0,
             asked: PendingLookups::default(),
         }
     }
@@ -160,12 +163,16 @@ impl Picker {
         for needed in [false, true] {
             hosts.look_up(&mut self.asked, needed, now_ms, resolve);
             hosts.receive(&mut self.asked, &group.peers, now_ms);
-            if self.asked.is_waiting() {
+            if hosts.is_waiting_for_stale(&self.asked) {
                 return Pick::Wait;
             }
+            // A server that is usable ends the wait for the other hosts.
             if let Some(chosen) = self.choose(now_ms) {
                 hosts.refresh(&self.asked, now_ms, resolve);
                 return Pick::Selected(chosen);
+            }
+            if self.asked.is_waiting() {
+                return Pick::Wait;
             }
         }
         let error = hosts.error(&self.asked);
@@ -176,16 +183,30 @@ impl Picker {
         }
     }
 
-    /// Waits in the group's queue, if it has one, after a choice without success ([`Pick::None`]). `now_ms` is monotonic.
-    pub fn queue(&mut self, now_ms: u64, waker: impl FnOnce() -> Waker) -> Queued {
+    /// Waits in the group's queue, if it has one, after a choice without success ([`Pick::None`]). `retry_until_ms` is the end
+    /// of the time for further attempts. Times are monotonic.
+    pub fn queue(
+        &mut self,
+        now_ms: u64,
+        retry_until_ms: u64,
+        waker: impl FnOnce() -> Waker,
+    ) -> Queued {
         let Some(queue) = &self.group.queue else {
             return Queued::Never;
         };
-        let is_restricted = !self.tried.is_empty();
-        let (ticket, queued) =
-            queue.wait(self.ticket, is_restricted, now_ms, waker, &self.group.peers);
+        let request = Unserved {
+            is_restricted: !self.tried.is_empty(),
+            seen: self.seen,
+            retry_until_ms,
+        };
+        let (ticket, queued) = queue.wait(self.ticket, request, now_ms, waker, &self.group.peers);
         self.ticket = ticket;
         queued
+    }
+
+    /// Returns the end of the longest wait in the queue, monotonic milliseconds; `None`: the request is not queued.
+    pub fn queue_end_ms(&self) -> Option<u64> {
+        Some(self.group.queue.as_ref()?.end_ms(self.ticket?))
     }
 
     /// Leaves the queue. Returns the time in it, milliseconds; `None`: the request was not queued.
@@ -324,16 +345,21 @@ impl Picker {
         if !first.look_up(peers, &mut self.asked, resolve) {
             return Pick::None;
         }
-        if self.asked.is_waiting() {
-            return Pick::Wait;
+        // A server that is usable ends the wait for the other hosts.
+        match self.choose(now_ms) {
+            Some(chosen) => Pick::Selected(chosen),
+            None if self.asked.is_waiting() => Pick::Wait,
+            None => Pick::None,
         }
-        self.choose(now_ms).map_or(Pick::None, Pick::Selected)
     }
 
     fn choose(&mut self, now_ms: u64) -> Option<SelectedPeer> {
         // All under one lock: another thread may remove the peer of a shared list.
         self.group.peers.with(|peers| {
-            let id = peers.pick(&mut self.tried, &self.key, now_ms)?;
+            let Some(id) = peers.pick(&mut self.tried, &self.key, now_ms) else {
+                self.seen = peers.recoveries();
+                return None;
+            };
             peers.count_chosen(id, now_ms);
             self.measured = Measured::begin(peers, id, now_ms);
             self.current = Some(id);

@@ -282,6 +282,19 @@ fn a_name_that_is_not_needed_is_asked_for_once_a_second() {
 }
 
 #[test]
+fn a_request_waits_for_the_first_usable_name_alone() {
+    let mut bench = Bench::new(&[named("slow.test"), named("fast.test")]);
+    let mut picker = bench.picker();
+    assert_eq!(bench.pick(&mut picker), "wait");
+    bench.names.tell(Ok(vec![7]));
+    assert_eq!(bench.names.asked(), "slow.test fast.test");
+    assert_eq!(bench.pick(&mut picker), "192.0.2.7:80");
+    // A later request looks up the other name, and does not wait.
+    assert_eq!(bench.request(Outcome::Alive), "192.0.2.7:80");
+    assert_eq!(bench.names.asked(), "slow.test");
+}
+
+#[test]
 fn a_name_is_the_last_resort_of_a_request() {
     let mut bench = Bench::new(&[server(1), server(2), named("app.test")]);
     let mut picker = bench.picker();

@@ -10,7 +10,7 @@ fn timed(time: Time, in_flight: bool) -> Bench {
     bench
         .group
         .peers
-        .with(|peers| peers.set_method(Some(&method)));
+        .with(|peers| drop(peers.set_method(Some(&method))));
     bench
 }
 

@@ -1,7 +1,8 @@
 //! `queue`: requests that wait until a server can be chosen.
 //!
 //! Each thread has a queue for each group. The first request is woken as a server may have become usable: a connection has ended
-//! ([`crate::peers::PeerList`] wakes it, also from another thread), a failure was cleared, the servers changed. `fail_timeout`
+//! ([`crate::peers::PeerList`] wakes it, also from another thread), a failure was cleared, the servers changed. An event between
+//! its choice and its wait counts too. `fail_timeout`
 //! ends without an event, so the first request also tries once a second. A request that has tried servers may be unable to use
 //! the one that others can; then the next request tries.
 //!
@@ -59,6 +60,19 @@ pub enum Queued {
     Full,
     /// The request has waited for the longest time.
     TimedOut,
+    /// The time for further attempts is over.
+    Expired,
+}
+
+/// A request that had a choice without success.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Unserved {
+    /// The request has tried servers, so it may be unable to use one that is usable.
+    pub(crate) is_restricted: bool,
+    /// The count of [`crate::peers::PeerList::recoveries`] at its choice.
+    pub(crate) seen: u64,
+    /// The end of the time for further attempts, monotonic milliseconds.
+    pub(crate) retry_until_ms: u64,
 }
 
 impl WaitQueue {
@@ -83,7 +97,7 @@ impl WaitQueue {
     pub(crate) fn wait(
         &self,
         ticket: Option<Ticket>,
-        is_restricted: bool,
+        request: Unserved,
         now_ms: u64,
         waker: impl FnOnce() -> Waker,
         peers: &Peers,
@@ -96,19 +110,29 @@ impl WaitQueue {
             }
             None => {
                 peers.count_queue(QueueCounts::join);
-                self.join(is_restricted, now_ms, waker())
+                self.join(request.is_restricted, now_ms, waker())
             }
         };
-        let end_ms = ticket.since_ms.saturating_add(self.limits.timeout_ms);
+        let queue_end_ms = self.end_ms(ticket);
+        let end_ms = queue_end_ms.min(request.retry_until_ms);
         if now_ms >= end_ms {
-            return (Some(ticket), Queued::TimedOut);
+            let queued = match end_ms == queue_end_ms {
+                true => Queued::TimedOut,
+                false => Queued::Expired,
+            };
+            return (Some(ticket), queued);
         }
-        let is_first = self.stay(ticket, peers);
+        let is_first = self.stay(ticket, request.seen, peers);
         let until_ms = match is_first {
             true => end_ms.min(now_ms.saturating_add(RETRY_MS)),
             false => end_ms,
         };
         (Some(ticket), Queued::Until(until_ms))
+    }
+
+    /// Returns the end of the longest wait, monotonic milliseconds.
+    pub(crate) fn end_ms(&self, ticket: Ticket) -> u64 {
+        ticket.since_ms.saturating_add(self.limits.timeout_ms)
     }
 
     fn join(&self, is_restricted: bool, now_ms: u64, waker: Waker) -> Ticket {
@@ -128,7 +152,7 @@ impl WaitQueue {
 
     /// Keeps a place after a choice without success. The first request is woken by the peers. If it is restricted, the next one
     /// tries. Returns whether it is the first request.
-    fn stay(&self, ticket: Ticket, peers: &Peers) -> bool {
+    fn stay(&self, ticket: Ticket, seen: u64, peers: &Peers) -> bool {
         let mut waiters = self.waiters.borrow_mut();
         let at = waiters.partition_point(|waiter| waiter.number < ticket.number);
         let Some(waiter) = waiters.get_mut(at) else {
@@ -140,7 +164,7 @@ impl WaitQueue {
         if at == 0
             && let Some(known) = &waiter.known
         {
-            peers.with(|list| list.wake_on_change(known));
+            peers.with(|list| list.wake_on_recovery(known, seen));
         }
         if waiter.is_restricted
             && let Some(next) = waiters.get(at + 1)

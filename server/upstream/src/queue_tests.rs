@@ -1,7 +1,9 @@
 //! Requests that wait for a server, with the group's limits of connections and failures.
 
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
+use std::thread;
+use std::time::Duration;
 
 use server_base::waker::{WakeKey, WakeQueue};
 
@@ -24,6 +26,7 @@ struct Bench {
 struct Request {
     picker: Picker,
     waker: Waker,
+    retry_until_ms: u64,
 }
 
 impl Bench {
@@ -48,6 +51,7 @@ impl Bench {
         Request {
             picker: Picker::new(Rc::clone(&self.group)),
             waker: Waker::new(WakeKey { owner: 1, stream }, &self.wakes),
+            retry_until_ms: u64::MAX,
         }
     }
 
@@ -62,11 +66,15 @@ impl Bench {
             }
             Pick::None => {
                 let waker = request.waker.clone();
-                match request.picker.queue(self.now_ms, || waker) {
+                match request
+                    .picker
+                    .queue(self.now_ms, request.retry_until_ms, || waker)
+                {
                     Queued::Until(until_ms) => format!("waits {}", until_ms - self.now_ms),
                     Queued::Never => "never".to_owned(),
                     Queued::Full => "full".to_owned(),
                     Queued::TimedOut => "timed out".to_owned(),
+                    Queued::Expired => "expired".to_owned(),
                 }
             }
             other => format!("{other:?}"),
@@ -199,7 +207,7 @@ fn a_connection_that_ends_on_another_thread_ends_a_wait() {
 fn a_group_without_a_queue_has_no_waits() {
     let mut picker = Picker::new(Rc::new(LocalGroup::of(b"g", &[server(1, 1)], (None, 0))));
     let waker = || unreachable!("it does not wait");
-    assert_eq!(picker.queue(0, waker), Queued::Never);
+    assert_eq!(picker.queue(0, u64::MAX, waker), Queued::Never);
     assert_eq!(picker.leave_queue(0), None);
 }
 
@@ -237,4 +245,80 @@ fn queues_of_a_shared_group_are_counted() {
     assert_eq!(counts(), (0, 1));
     shared.reset_stats(0);
     assert_eq!(counts(), (0, 0));
+}
+
+fn shared(server: Server) -> Arc<SharedPeers> {
+    Arc::new(SharedPeers::new(&PeerSettings {
+        servers: &[server],
+        ..PeerSettings::default()
+    }))
+}
+
+#[test]
+fn a_connection_that_ends_between_a_choice_and_its_wait_ends_the_wait() {
+    let peers = shared(server(1, 1));
+    let other = Bench::with(Peers::Shared(Arc::clone(&peers)), 1);
+    let bench = Bench::with(Peers::Shared(peers), 1);
+    let [mut a, mut b] = [other.request(1), bench.request(2)];
+    assert_eq!(other.try_choose(&mut a), "1");
+    let mut resolve = |_: Option<&Arc<_>>, _: &str, _| unreachable!("no name is unknown");
+    let picked = b.picker.pick(bench.now_ms, &mut resolve);
+    assert!(matches!(picked, Pick::None), "{picked:?}");
+    drop(a);
+    let waker = b.waker.clone();
+    let queued = b.picker.queue(bench.now_ms, u64::MAX, || waker);
+    assert_eq!(queued, Queued::Until(bench.now_ms + RETRY_MS));
+    assert_eq!(bench.woken(), [2]);
+    assert_eq!(bench.try_choose(&mut b), "1 after 0");
+    // Without such an event there is no wake.
+    let mut c = bench.request(3);
+    assert_eq!(bench.try_choose(&mut c), "waits 1000");
+    assert_eq!(bench.woken(), [0; 0]);
+}
+
+#[test]
+fn threads_that_share_one_connection_never_miss_its_end() {
+    let peers = &shared(server(1, 1));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let (sender, wakes) = mpsc::channel();
+                let bench = Bench {
+                    wakes: WakeQueue::new(move || {
+                        // The test may have failed.
+                        let _ = sender.send(());
+                    }),
+                    ..Bench::with(Peers::Shared(Arc::clone(peers)), 1)
+                };
+                for _ in 0..2_000 {
+                    let mut request = bench.request(1);
+                    while bench.try_choose(&mut request).starts_with("waits") {
+                        // No timer of the queue: a missed wake is the end of the test.
+                        let woken = wakes.recv_timeout(Duration::from_secs(30));
+                        woken.expect("a connection has ended");
+                        bench.woken();
+                    }
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_wait_ends_with_the_time_for_further_attempts() {
+    let mut bench = Bench::new(&[server(1, 1)], 9);
+    let [mut a, mut b, mut c] = [1, 2, 3].map(|n| bench.request(n));
+    assert_eq!(bench.try_choose(&mut a), "1");
+    b.retry_until_ms = bench.now_ms + 300;
+    c.retry_until_ms = bench.now_ms + 60_001;
+    assert_eq!(bench.try_choose(&mut b), "waits 300");
+    assert_eq!(bench.try_choose(&mut c), "waits 60000");
+    bench.now_ms += 299;
+    assert_eq!(bench.try_choose(&mut b), "waits 1");
+    bench.now_ms += 1;
+    assert_eq!(bench.try_choose(&mut b), "expired");
+    drop(b);
+    bench.now_ms += 59_700;
+    assert_eq!(c.picker.queue_end_ms(), Some(bench.now_ms));
+    assert_eq!(bench.try_choose(&mut c), "timed out");
 }

@@ -1,7 +1,8 @@
 //! Addresses of hosts that are resolved while serving: those not found at the load, and the host of one request.
 //!
-//! A host is looked up when a request could use it. A request without another server waits for the answer; otherwise the
-//! answer serves later requests. When the addresses expire, the next request starts a lookup and uses the known addresses.
+//! A host is looked up when a request could use it. A request without another server waits for the first useful answer;
+//! otherwise the answer serves later requests. When the addresses expire, the next request starts a lookup and uses the
+//! known addresses.
 //! If they expired [`STALE_MS`] ago or earlier, it waits. An error keeps the addresses, and ends the waits for as long.
 //! Without requests nothing is looked up.
 //!
@@ -161,6 +162,13 @@ impl ResolvedHosts {
         }
     }
 
+    /// Whether an answer is missing that replaces stale addresses.
+    pub(crate) fn is_waiting_for_stale(&self, asked: &PendingLookups) -> bool {
+        let hosts = &self.hosts.borrow().hosts;
+        let mut pending = asked.pending();
+        pending.any(|n| hosts[n].valid_until_ms.is_some())
+    }
+
     /// Looks up hosts with stale addresses, once for a request; with `needed` also hosts without addresses.
     pub(crate) fn look_up(
         &self,
@@ -242,8 +250,15 @@ impl PendingLookups {
 
     /// Whether an answer is missing.
     pub(crate) fn is_waiting(&self) -> bool {
-        let mut lookups = self.0.values().filter_map(Option::as_ref);
-        lookups.any(|lookup| !lookup.is_answered())
+        self.pending().next().is_some()
+    }
+
+    /// Returns the numbers of hosts without an answer.
+    fn pending(&self) -> impl Iterator<Item = usize> {
+        let is_pending = |lookup: &Lookup| !lookup.is_answered();
+        let all = self.0.iter();
+        let pending = all.filter(move |(_, lookup)| lookup.as_ref().is_some_and(is_pending));
+        pending.map(|(n, _)| *n)
     }
 }
 

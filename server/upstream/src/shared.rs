@@ -1,7 +1,8 @@
 //! The peers of a group: of one thread, or shared by all threads.
 //!
 //! A group with `zone` has shared peers, which outlive a reload ([`crate::zones`]). A lock is held for one choice or one
-//! result: the order of a choice depends on the sums of all peers, so single atomic counters would not do.
+//! result: the order of a choice depends on the sums of all peers, so single atomic counters would not do. Work of a method
+//! on a changed list is done without the lock, by the main thread ([`SharedPeers::build`]).
 //!
 //! Absent: peers shared between processes, since all threads serve in one.
 
@@ -13,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::balance::Method;
 use crate::found::FoundAddress;
 use crate::health::active::CheckSpec;
-pub use crate::members::{Full, MemberId, PEERS_MAX};
+pub use crate::members::{Full, LeftOut, MemberId, PEERS_MAX};
 use crate::members::{Member, Members, single_addresses};
 use crate::peers::PeerList;
 use crate::queue_counts::QueueCounts;
@@ -71,13 +72,15 @@ pub struct SharedPeers {
     has_unanswered: AtomicBool,
     /// Servers were changed at run time since [`Self::take_changed`].
     is_changed: AtomicBool,
+    /// A change has left work for [`Self::build`].
+    has_builds: AtomicBool,
     /// Wakes the main thread.
     notify: OnceLock<Notify>,
     /// Counts of the queues of all threads.
     queue_counts: QueueCounts,
 }
 
-/// Wakes the main thread after a change of servers at run time.
+/// Wakes the main thread after a change of servers.
 pub type Notify = Arc<NotifyFn>;
 type NotifyFn = dyn Fn() + Send + Sync;
 
@@ -114,10 +117,11 @@ impl SharedPeers {
             list: Mutex::default(),
             has_unanswered: AtomicBool::new(false),
             is_changed: AtomicBool::new(false),
+            has_builds: AtomicBool::new(false),
             notify: OnceLock::new(),
             queue_counts: QueueCounts::default(),
         };
-        made.lock().keep_stats();
+        made.lock().share();
         made.commit(settings);
         made.lock().set_checks(&settings.checks);
         made
@@ -177,13 +181,53 @@ impl SharedPeers {
             members.commit(servers, allows_backup, || self.lock());
         }
         let mut list = self.lock();
-        list.set_method(settings.method);
+        let replaced = list.set_method(settings.method);
         // The thread of the checks sets those of the configuration when it takes it up.
         if settings.checks.is_empty() {
             list.set_checks(&settings.checks);
         }
         drop(list);
+        drop(replaced);
         self.note_unanswered(&members);
+        drop(members);
+        self.begin_builds();
+    }
+
+    /// Does the work that changes have left to the method of the group. Choices go on meanwhile. Called by the main thread.
+    pub fn build(&self) {
+        if !self.has_builds.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let builds = self.lock().builds();
+        builds.iter().for_each(|build| build.run());
+        self.lock().use_builds();
+        // Here ends the memory of replaced states, without the lock.
+        drop(builds);
+    }
+
+    /// Has the main thread do the work that a change has left. Without a main thread it is done at once.
+    fn begin_builds(&self) {
+        if self.lock().builds().is_empty() {
+            return;
+        }
+        self.has_builds.store(true, Ordering::Release);
+        match self.notify.get() {
+            Some(notify) => notify(),
+            None => self.build(),
+        }
+    }
+
+    /// Changes the servers, at once for all threads.
+    pub(crate) fn with_members<R>(
+        &self,
+        change: impl FnOnce(&mut Members, &mut PeerList) -> R,
+    ) -> R {
+        let mut members = self.members();
+        let result = change(&mut members, &mut self.lock());
+        self.note_unanswered(&members);
+        drop(members);
+        self.begin_builds();
+        result
     }
 
     /// Returns the hosts of the group.
@@ -214,18 +258,15 @@ impl SharedPeers {
         self.note_unanswered(&members);
     }
 
-    pub(crate) fn note_unanswered(&self, members: &Members) {
+    fn note_unanswered(&self, members: &Members) {
         let has_unanswered = members.list().iter().any(Member::is_unanswered);
         self.has_unanswered.store(has_unanswered, Ordering::Release);
     }
 
-    /// Sets the addresses of a host. Peers with unchanged addresses keep their state. Returns the number of addresses
-    /// without a peer, since the group is full; `None`: the group has no such host now.
-    pub fn set_found(&self, id: MemberId, found: Vec<FoundAddress>) -> Option<usize> {
-        let mut members = self.members();
-        let left_out = members.set_found(id, found, &mut self.lock());
-        self.note_unanswered(&members);
-        left_out
+    /// Sets the addresses of a host. Peers with unchanged addresses keep their state. Returns the numbers of addresses
+    /// without a peer; `None`: the group has no such host now.
+    pub fn set_found(&self, id: MemberId, found: Vec<FoundAddress>) -> Option<LeftOut> {
+        self.with_members(|members, list| members.set_found(id, found, list))
     }
 
     /// Adds a server with one address or a host. It stays over reloads.
@@ -233,17 +274,14 @@ impl SharedPeers {
     /// # Errors
     /// The group has [`PEERS_MAX`] peers.
     pub fn add(&self, server: Server) -> Result<MemberId, Full> {
-        let mut members = self.members();
-        let added = members.add(server, &mut self.lock())?;
-        self.note_unanswered(&members);
-        drop(members);
+        let added = self.with_members(|members, list| members.add(server, list))?;
         self.changed();
         Ok(added)
     }
 
     /// Removes a server until a configuration changes it. Returns whether there was one.
     pub fn remove(&self, id: MemberId) -> bool {
-        let is_removed = self.members().remove(id, &mut self.lock());
+        let is_removed = self.with_members(|members, list| members.remove(id, list));
         if is_removed {
             self.changed();
         }
@@ -253,7 +291,7 @@ impl SharedPeers {
     /// Changes the parameters of a server, until a configuration changes them; its address stays. Returns whether there
     /// is one.
     pub fn modify(&self, id: MemberId, change: impl FnOnce(&mut Server)) -> bool {
-        let is_modified = self.members().modify(id, &mut self.lock(), change);
+        let is_modified = self.with_members(|members, list| members.modify(id, list, change));
         if is_modified {
             self.changed();
         }
@@ -303,3 +341,7 @@ impl Peers {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "shared_tests.rs"]
+mod tests;

@@ -202,7 +202,7 @@ fn a_request_waits_for_the_first_addresses_of_a_host() {
     assert_eq!(pick_with(&mut picker, &lookup, &mut asked), "192.0.2.7:81");
     // The main thread follows the host from then on.
     let id = peers.followed_hosts()[0].id;
-    assert_eq!(peers.set_found(id, Vec::new()), Some(0));
+    assert!(peers.set_found(id, Vec::new()).is_some());
     let mut later = Picker::new(group());
     assert_eq!(pick_with(&mut later, &lookup, &mut asked), "None");
     assert_eq!(asked, ["app.test"]);
@@ -230,4 +230,32 @@ fn no_request_waits_after_a_failure() {
         assert_eq!(pick_with(picker, &lookup, &mut asked), "None");
     }
     assert_eq!(asked, ["app.test"]);
+}
+
+#[test]
+fn a_request_waits_for_the_first_usable_host_alone() {
+    let host = |name| Server {
+        unresolved: Some(UnresolvedHost::followed(name, 81, None)),
+        ..Server::new()
+    };
+    let peers = attach("first of two", &[host("slow.test"), host("fast.test")]);
+    let group = LocalGroup::of_shared(b"first", Arc::clone(&peers), (None, 0));
+    let mut picker = Picker::new(Rc::new(group));
+    let (slow, fast) = (Lookup::pending(), Lookup::pending());
+    let mut pick = || {
+        let resolve = &mut |_: Option<&Arc<NameServers>>, name: &str, _| match name {
+            "slow.test" => slow.clone(),
+            _ => fast.clone(),
+        };
+        match picker.pick(1_000_000, resolve) {
+            Pick::Selected(chosen) => String::from_utf8_lossy(&chosen.name).into_owned(),
+            other => format!("{other:?}"),
+        }
+    };
+    assert_eq!(pick(), "Wait");
+    fast.complete(Ok(Resolved {
+        addresses: Rc::from([[192, 0, 2, 7].into()]),
+        valid_until_ms: 0,
+    }));
+    assert_eq!(pick(), "192.0.2.7:81");
 }

@@ -2,6 +2,7 @@
 
 use firstbyte_tests::backend::{Backend, Gate, Step, ok};
 use firstbyte_tests::client::request;
+use firstbyte_tests::port::Port;
 use firstbyte_tests::{Builder, Client, Server, wait_until};
 
 /// A server with a group of these lines and one location; requests and their times are logged.
@@ -111,5 +112,26 @@ fn a_client_that_leaves_gives_up_its_place() {
     assert_eq!(
         [first.response().text(), fourth.response().text()],
         ["done", "done"]
+    );
+}
+
+#[test]
+fn a_wait_after_a_failed_attempt_ends_with_the_time_for_retries() {
+    let (backend, _gate) = gated();
+    let dead = Port::reserve();
+    let group = format!(
+        "server {} max_conns=1; server 127.0.0.1:{} max_fails=0; queue 5 timeout=60s;
+         }} proxy_next_upstream_timeout 400ms; map $host $unused {{",
+        backend.name(),
+        dead.number()
+    );
+    let server = server(&group).start();
+    let mut first = server.client();
+    first.send(request("GET", "/first", &[]));
+    wait_until("it is sent", || backend.request_count() == 1);
+    assert_eq!(server.get("/second").status, 502);
+    server.wait_for_text(
+        "error.log",
+        "no upstream was chosen in the time for retries while connecting to upstream",
     );
 }

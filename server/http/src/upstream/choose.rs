@@ -24,7 +24,7 @@ use super::health::probe;
 use super::next::next;
 use super::ntlm;
 use super::run::{Flow, Run, Step, record};
-use super::tries::{Failed, Tries};
+use super::tries::{Failed, Tries, reason_of};
 use super::wording::Action;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
@@ -48,15 +48,17 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let Some(picker) = &mut run.picker else {
         return Flow::Done(Content::Status(500));
     };
+    run.queued_ms = picker.leave_queue(now_ms);
     run.tries.get_or_insert_with(|| {
         if conf.retry.budget.is_some() {
             let others = || &http.main::<Groups>().others;
             let counts = picker.counts().unwrap_or_else(others);
             run.counted = Some(CountedRequest::new(counts));
         }
-        Tries::new(picker.tries(), &conf.retry, now_ms)
+        // As in nginx, the time for further attempts includes the wait for the first server.
+        let began_ms = now_ms.saturating_sub(run.queued_ms.unwrap_or(0));
+        Tries::new(picker.tries(), &conf.retry, began_ms)
     });
-    run.queued_ms = picker.leave_queue(now_ms);
     use_peer(run, x, cx, conf, peer)
 }
 
@@ -116,10 +118,7 @@ fn pick(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<SelectedPee
     match picker.pick(now_ms, &mut resolve) {
         Pick::Selected(peer) => Ok(peer),
         Pick::None => Err(queue(run, x, cx)),
-        Pick::Wait => {
-            x.progress.state = State::Waiting(Wait::woken());
-            Err(Flow::Wait(Step::Choose))
-        }
+        Pick::Wait => Err(wait_for_names(run, x, cx)),
         Pick::Unresolved(why) => {
             x.log(Level::Error, format_args!("{why}"));
             Err(Flow::Done(Content::Status(502)))
@@ -155,34 +154,66 @@ pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     call(run, x, cx, false)
 }
 
+/// Waits for names without which no server can be chosen. The wait ends with that in the queue, and with the time for further
+/// attempts.
+fn wait_for_names(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let queue_end_ms = run.picker.as_ref().and_then(Picker::queue_end_ms);
+    let queue_end_ms = queue_end_ms.unwrap_or(u64::MAX);
+    let retry_until_ms = run.tries.map_or(u64::MAX, Tries::until_ms);
+    let end_ms = queue_end_ms.min(retry_until_ms);
+    if cx.clock.mono_ms < end_ms {
+        return wait_until(x, end_ms);
+    }
+    let is_expired = retry_until_ms < queue_end_ms;
+    let ended = if is_expired {
+        Queued::Expired
+    } else {
+        Queued::TimedOut
+    };
+    without_server(run, x, cx, ended)
+}
+
 /// No server can be chosen now: waits in the queue of the group, if it has one.
 fn queue(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let now_ms = cx.clock.mono_ms;
+    let retry_until_ms = run.tries.map_or(u64::MAX, Tries::until_ms);
     let queued = match &mut run.picker {
-        Some(picker) => picker.queue(now_ms, || x.waker(cx)),
+        Some(picker) => picker.queue(now_ms, retry_until_ms, || x.waker(cx)),
         None => Queued::Never,
     };
-    let why = match queued {
-        Queued::Until(until_ms) => {
-            x.progress.state = State::Waiting(Wait::woken_or_until(until_ms));
-            return Flow::Wait(Step::Choose);
-        }
-        Queued::Never => "no live upstreams",
-        Queued::Full => "upstream queue is full",
-        Queued::TimedOut => "upstream queue timed out",
-    };
-    run.queued_ms = (run.picker.as_mut()).and_then(|picker| picker.leave_queue(now_ms));
-    no_server(run, x, cx, why)
+    match queued {
+        Queued::Until(until_ms) => wait_until(x, until_ms),
+        _ => without_server(run, x, cx, queued),
+    }
 }
 
-fn no_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, why: &str) -> Flow {
+/// Chooses again at a wake, at this time in monotonic milliseconds at the latest.
+fn wait_until(x: &mut Exchange, until_ms: u64) -> Flow {
+    x.progress.state = State::Waiting(Wait::woken_or_until(until_ms));
+    Flow::Wait(Step::Choose)
+}
+
+/// Ends the request without a server. Beyond the time for further attempts, the failure of the last one is the answer.
+fn without_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, queued: Queued) -> Flow {
+    let (why, reason) = match queued {
+        Queued::Full => ("upstream queue is full", NextUpstream::NO_LIVE),
+        Queued::TimedOut => ("upstream queue timed out", NextUpstream::NO_LIVE),
+        Queued::Expired => {
+            let last = record(x).last().map(|attempt| attempt.status);
+            let reason = last.and_then(reason_of).unwrap_or(NextUpstream::NO_LIVE);
+            ("no upstream was chosen in the time for retries", reason)
+        }
+        Queued::Never | Queued::Until(_) => ("no live upstreams", NextUpstream::NO_LIVE),
+    };
+    let now_ms = cx.clock.mono_ms;
+    run.queued_ms = (run.picker.as_mut()).and_then(|picker| picker.leave_queue(now_ms));
     let name = run.picker.as_ref().map_or(&b""[..], Picker::name).into();
     let scheme = run.gateway.scheme(x);
     record(x).choose(scheme, &name, &name, false);
     begin_attempt(run, x, cx, name, None);
     let text = format_args!("{why}");
     x.log_while(Level::Error, Action::Connecting.text(), text);
-    let failed = Failed::before_sending(NextUpstream::NO_LIVE);
+    let failed = Failed::before_sending(reason);
     next(run, x, cx, failed, Action::Connecting)
 }
 

@@ -166,6 +166,11 @@ impl Tries {
         }
     }
 
+    /// Returns when no further attempt begins any more, monotonic milliseconds.
+    pub(super) fn until_ms(self) -> u64 {
+        self.until_ms
+    }
+
     /// Returns whether the next attempt may use an idle connection.
     pub(super) fn may_reuse(self) -> bool {
         self.free < FREE_MAX

@@ -118,16 +118,48 @@ fn backup_servers_are_used_last_where_they_are_allowed() {
 
 #[test]
 fn a_backup_server_before_the_method_takes_turns_as_in_nginx() {
-    let http = "upstream g { server 127.0.0.1:8081; server 127.0.0.1:8082; server 127.0.0.1:8083 backup; server 127.0.0.1:8084 backup;
-                hash $arg_a consistent; }
-                server { location / { proxy_pass http://g; } }";
-    let mut site = Site::http(http);
-    site.servers.fail(Failure::Closed);
-    site.servers.fail(Failure::Closed);
-    let tried = reached(&mut site, &["/?a=1", "/?a=1", "/?a=1"]);
-    assert!(tried.ends_with("343"), "{tried}");
+    for method in METHODS_WITHOUT_BACKUP {
+        for zone in ["", "zone before_the_method 64k;"] {
+            let http = format!(
+                "upstream g {{ {zone} server 127.0.0.1:8081; server 127.0.0.1:8082;
+                               server 127.0.0.1:8083 backup; server 127.0.0.1:8084 backup; {method} }}
+                 server {{ location / {{ proxy_pass http://g; }} }}"
+            );
+            let mut site = Site::http(&http);
+            site.servers.fail(Failure::Closed);
+            site.servers.fail(Failure::Closed);
+            let tried = reached(&mut site, &["/?a=1", "/?a=1", "/?a=1"]);
+            assert!(tried.ends_with("343"), "{method} {zone}: {tried}");
+        }
+    }
 }
 
+#[test]
+fn a_backup_server_behind_a_method_without_backup_servers_is_an_error_as_in_nginx() {
+    for method in METHODS_WITHOUT_BACKUP {
+        for zone in ["", "zone behind_the_method 64k;"] {
+            let refused = Site::refused(&format!(
+                "upstream g {{ {zone} {method} server 127.0.0.1:8081; server 127.0.0.1:8082 backup; }}"
+            ));
+            let expected = "balancing method does not support parameter \"backup\"";
+            assert!(refused.contains(expected), "{method} {zone}: {refused}");
+            // The last method counts at the server, and one that replaces it later keeps the server.
+            Site::http(&format!(
+                "upstream g {{ {zone} {method} least_conn; server 127.0.0.1:8081; server 127.0.0.1:8082 backup; {method} }}"
+            ));
+        }
+    }
+}
+
+/// Directives of methods without backup servers.
+const METHODS_WITHOUT_BACKUP: [&str; 6] = [
+    "hash $arg_a;",
+    "hash $arg_a consistent;",
+    "ip_hash;",
+    "random;",
+    "random two;",
+    "random two least_time=header;",
+];
 /// The servers of the keys 1 to 20.
 const HASHED: &str = "23212113313133231223";
 const CONSISTENT: &str = "13131312121121223112";

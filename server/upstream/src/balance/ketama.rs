@@ -4,7 +4,9 @@
 //! server with the first point at the key's hash or behind it. If a server comes or goes, only its own keys move.
 //!
 //! Points of the configured servers are made at the load, and shared by all threads: 65,536 servers have 84 MB of them.
-//! A list that differs, with servers resolved at run time, has points of its own.
+//! A list that differs, with servers resolved at run time, has points of its own. They take about a second to make, so
+//! shared lists make them without their lock ([`Build`]). Until then the points before the change are used: those of a
+//! server that has left count as unusable, and a new server gets no keys.
 //!
 //! Source: nginx documentation, `hash`; nginx's behaviour.
 
@@ -13,7 +15,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::crc32::Crc32;
 use super::ranges::TRIES_MAX;
-use super::{Balance, Candidates, Method};
+use super::{Balance, Build, Candidates, Method};
 use crate::peer::Peer;
 use crate::server::Server;
 use crate::weights::Weights;
@@ -21,17 +23,19 @@ use crate::weights::Weights;
 /// The method.
 #[derive(Clone, Debug, Default)]
 pub struct ConsistentHash {
-    prepared: Arc<OnceLock<Circle>>,
+    prepared: Arc<OnceLock<Arc<Circle>>>,
 }
 
 /// The points of a list of servers.
-#[derive(Clone, Debug, Default)]
-struct Circle {
+#[derive(Debug, Default)]
+pub struct Circle {
     /// Name and weight of each peer of the list.
-    list: Vec<(Arc<[u8]>, u64)>,
-    /// In ascending order of their hashes.
-    points: Arc<[Point]>,
+    list: Vec<NameAndWeight>,
+    /// In ascending order of their hashes, once they are made.
+    points: OnceLock<Box<[Point]>>,
 }
+
+type NameAndWeight = (Arc<[u8]>, u64);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Point {
@@ -54,7 +58,11 @@ impl Method for ConsistentHash {
         let peers = primary.flat_map(|server| server.addresses.iter().map(move |_| server));
         let weight = |server: &Server| Weights::new(server.weight).weight.unsigned_abs();
         let list = peers.map(|server| (Arc::clone(&server.name), weight(server)));
-        self.prepared.get_or_init(|| Circle::new(list.collect()));
+        self.prepared.get_or_init(|| {
+            let circle = Circle::new(list.collect());
+            circle.points();
+            Arc::new(circle)
+        });
     }
 
     fn make(&self) -> Box<dyn Balance> {
@@ -63,48 +71,92 @@ impl Method for ConsistentHash {
             ..State::default()
         })
     }
+
+    fn make_after(&self, before: &dyn Balance) -> Box<dyn Balance> {
+        Box::new(State {
+            prepared: Arc::clone(&self.prepared),
+            circle: before.circle().unwrap_or_default(),
+            ..State::default()
+        })
+    }
 }
 
 #[derive(Debug, Default)]
 struct State {
-    prepared: Arc<OnceLock<Circle>>,
-    circle: Circle,
-    /// The numbers of the peers of each server.
+    prepared: Arc<OnceLock<Arc<Circle>>>,
+    circle: Arc<Circle>,
+    /// The numbers of the peers of each server of the circle.
     members: Vec<Vec<u32>>,
+    /// The circle of the list, if it differs from `circle`, and its servers.
+    next: Option<(Arc<NewCircle>, Vec<Vec<u32>>)>,
     /// Memory of a choice.
     free: Vec<u32>,
+}
+
+/// A circle that is made without a lock.
+#[derive(Debug)]
+struct NewCircle {
+    circle: Arc<Circle>,
+    /// The circle that it has replaced. Its memory is freed with the build, since that takes milliseconds.
+    replaced: OnceLock<Arc<Circle>>,
+}
+
+impl Build for NewCircle {
+    fn run(&self) {
+        self.circle.points();
+    }
 }
 
 impl Balance for State {
     fn set_list(&mut self, peers: &[Peer], list: &[u32]) {
         let peers = list.iter().map(|at| &peers[*at as usize]);
-        let list: Vec<_> = peers
-            .map(|peer| {
-                (
-                    Arc::clone(peer.server()),
-                    peer.weights.weight.unsigned_abs(),
-                )
-            })
-            .collect();
-        self.members.clear();
-        let mut servers = Servers::default();
-        for (n, (name, _)) in (0..).zip(&list) {
-            let server = servers.number(name) as usize;
-            self.members
-                .resize_with(self.members.len().max(server + 1), Vec::new);
-            self.members[server].push(n);
-        }
+        let name_and_weight = |peer: &Peer| {
+            let weight = peer.weights.weight.unsigned_abs();
+            (Arc::clone(peer.server()), weight)
+        };
+        let list: Vec<_> = peers.map(name_and_weight).collect();
+        self.members = self.circle.members(&list);
         if self.circle.list == list {
+            self.next = None;
             return;
         }
-        self.circle = match self.prepared.get().filter(|circle| circle.list == list) {
-            Some(circle) => circle.clone(),
-            None => Circle::new(list),
+        let begun = self.next.take().map(|(new, _)| new);
+        let new = match begun.filter(|new| new.circle.list == list) {
+            Some(begun) => begun,
+            None => self.new_circle(&list),
         };
+        let members = new.circle.members(&list);
+        self.next = Some((new, members));
+        if self.circle.list.is_empty() {
+            // It has no memory to be freed.
+            self.use_build();
+        }
+    }
+
+    fn build(&self) -> Option<Arc<dyn Build>> {
+        let (new, _) = self.next.as_ref()?;
+        Some(Arc::clone(new) as Arc<dyn Build>)
+    }
+
+    fn use_build(&mut self) {
+        let is_made = |new: &NewCircle| new.circle.points.get().is_some();
+        if let Some((new, members)) = self.next.take_if(|(new, _)| is_made(new)) {
+            let replaced = std::mem::replace(&mut self.circle, Arc::clone(&new.circle));
+            self.members = members;
+            let _ = new.replaced.set(replaced);
+        }
+    }
+
+    fn circle(&self) -> Option<Arc<Circle>> {
+        Some(Arc::clone(&self.circle))
     }
 
     fn pick(&mut self, candidates: &mut Candidates<'_>) -> Option<u32> {
-        let points = &self.circle.points;
+        let points = self
+            .circle
+            .points
+            .get()
+            .map_or(&[][..], |points| &points[..]);
         if candidates.key.bytes.is_empty() || points.is_empty() {
             return candidates.turn();
         }
@@ -125,6 +177,21 @@ impl Balance for State {
     }
 }
 
+impl State {
+    /// Returns the circle of a list: the one made at the load, or one without points so far.
+    fn new_circle(&self, list: &[NameAndWeight]) -> Arc<NewCircle> {
+        let prepared = self.prepared.get().filter(|circle| circle.list == list);
+        let circle = match prepared {
+            Some(circle) => Arc::clone(circle),
+            None => Arc::new(Circle::new(list.to_vec())),
+        };
+        Arc::new(NewCircle {
+            circle,
+            replaced: OnceLock::new(),
+        })
+    }
+}
+
 /// Numbers of different names, in the order of their first occurrence.
 #[derive(Default)]
 struct Servers<'a>(HashMap<&'a [u8], u32>);
@@ -137,37 +204,63 @@ impl<'a> Servers<'a> {
 }
 
 impl Circle {
-    fn new(list: Vec<(Arc<[u8]>, u64)>) -> Self {
-        // Sums cannot overflow: weights are at most 2^31, and lists have at most 2^32 peers.
-        let scale = scale(list.iter().map(|(_, weight)| weight).sum());
-        let mut servers = Servers::default();
-        // The hash of each server's next point, and its number of points so far.
-        let mut made: Vec<(Series, u64)> = Vec::new();
-        let mut points = Vec::new();
-        for (name, weight) in &list {
-            let server = servers.number(name);
-            if made.len() == server as usize {
-                made.push((Series::new(name), 0));
-            }
-            let (series, count) = &mut made[server as usize];
-            // Peers of one server have equal points: only further ones are added.
-            let wanted = point_count(*weight, scale);
-            for _ in *count..wanted {
-                points.push(Point {
-                    hash: series.next(),
-                    server,
-                });
-            }
-            *count = wanted.max(*count);
-        }
-        // Of equal points the first one of the list stays.
-        points.sort_by_key(|point| point.hash);
-        points.dedup_by_key(|point| point.hash);
+    /// Makes a circle without points so far.
+    fn new(list: Vec<NameAndWeight>) -> Self {
         Self {
             list,
-            points: points.into(),
+            points: OnceLock::new(),
         }
     }
+
+    /// Returns the points, which are made with the first call.
+    fn points(&self) -> &[Point] {
+        self.points.get_or_init(|| points_of(&self.list))
+    }
+
+    /// Returns the numbers of the peers of each server of the circle, in a list that may be another one.
+    fn members(&self, list: &[NameAndWeight]) -> Vec<Vec<u32>> {
+        let mut servers = Servers::default();
+        for (name, _) in &self.list {
+            servers.number(name);
+        }
+        let mut members = vec![Vec::new(); servers.0.len()];
+        for (n, (name, _)) in (0..).zip(list) {
+            if let Some(server) = servers.0.get(&**name) {
+                members[*server as usize].push(n);
+            }
+        }
+        members
+    }
+}
+
+/// Returns the points of a list of servers, in ascending order of their hashes.
+fn points_of(list: &[NameAndWeight]) -> Box<[Point]> {
+    // Sums cannot overflow: weights are at most 2^31, and lists have at most 2^32 peers.
+    let scale = scale(list.iter().map(|(_, weight)| weight).sum());
+    let mut servers = Servers::default();
+    // The hash of each server's next point, and its number of points so far.
+    let mut made: Vec<(Series, u64)> = Vec::new();
+    let mut points = Vec::new();
+    for (name, weight) in list {
+        let server = servers.number(name);
+        if made.len() == server as usize {
+            made.push((Series::new(name), 0));
+        }
+        let (series, count) = &mut made[server as usize];
+        // Peers of one server have equal points: only further ones are added.
+        let wanted = point_count(*weight, scale);
+        for _ in *count..wanted {
+            points.push(Point {
+                hash: series.next(),
+                server,
+            });
+        }
+        *count = wanted.max(*count);
+    }
+    // Of equal points the first one of the list stays.
+    points.sort_by_key(|point| point.hash);
+    points.dedup_by_key(|point| point.hash);
+    points.into()
 }
 
 /// Returns the number by which weights with this sum are divided.

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::balance::hash::tests::crc32;
-use crate::balance::testing::{PICKS, key, peers, pick, server, servers, tried};
-use crate::peers::PeerList;
+use crate::balance::testing::{PICKS, key, peers, pick, port, server, servers, tried};
+use crate::peers::{PeerId, PeerList};
 use crate::route::UpstreamAddr;
 
 /// The points of ketama by its definition: hash and port, in ascending order.
@@ -131,13 +131,80 @@ fn threads_share_the_points_of_the_configuration() {
             ..State::default()
         };
         state.set_list(&peers, &(0..peers.len() as u32).collect::<Vec<_>>());
+        if let Some(build) = state.build() {
+            build.run();
+            state.use_build();
+        }
         state.circle
     };
     let prepared = method.prepared.get().expect("they are prepared");
-    assert!(Arc::ptr_eq(&circle(&all).points, &prepared.points));
+    assert!(Arc::ptr_eq(&circle(&all), prepared));
     let other = circle(&servers(&[2, 1]));
-    assert_ne!(other.points, prepared.points);
-    assert_eq!(other.points.len(), prepared.points.len());
+    assert_ne!(other.points(), prepared.points());
+    assert_eq!(other.points().len(), prepared.points().len());
+}
+
+/// Has these ports served: peers with other ports are removed, and missing ones are added.
+fn set_ports(list: &mut PeerList, ports: &[u16]) {
+    let known: Vec<(PeerId, u16)> = list.iter().map(|(id, _)| (id, port(list, id))).collect();
+    for (id, _) in known.iter().filter(|(_, port)| !ports.contains(port)) {
+        list.remove(*id);
+    }
+    let ids = ports.iter().map(|port| {
+        let found = known.iter().find(|(_, known)| known == port);
+        found.map_or_else(
+            || {
+                let server = server(*port, 1);
+                list.add(&server, &server.addresses[0])
+            },
+            |(id, _)| *id,
+        )
+    });
+    let ids: Vec<PeerId> = ids.collect();
+    list.set_list(&ids);
+}
+
+/// The servers of many keys.
+fn choices(list: &mut PeerList) -> Vec<u16> {
+    let keys = (0..PICKS / 50).map(|n| key(n.to_string().as_bytes()));
+    keys.map(|key| pick(list, &key)).collect()
+}
+
+#[test]
+fn a_changed_list_of_threads_uses_the_points_before_until_its_own_are_made() {
+    let of = |ports: &[u16]| {
+        let servers: Vec<_> = ports.iter().map(|port| server(*port, 1)).collect();
+        choices(&mut consistent(&servers))
+    };
+    let mut list = PeerList::of(&servers(&[1; 5]));
+    list.share();
+    drop(list.set_method(Some(&ConsistentHash::default())));
+    let build = |list: &mut PeerList| {
+        let builds = list.builds();
+        assert_eq!(builds.len(), 1, "points were not made under the lock");
+        builds.iter().for_each(|build| build.run());
+        list.use_builds();
+        assert!(list.builds().is_empty());
+    };
+    build(&mut list);
+    assert_eq!(choices(&mut list), of(&[8081, 8082, 8083, 8084, 8085]));
+    // The points of a server that has left count as unusable.
+    set_ports(&mut list, &[8081, 8082, 8084, 8085]);
+    assert_eq!(choices(&mut list), of(&[8081, 8082, 8084, 8085]));
+    build(&mut list);
+    assert_eq!(choices(&mut list), of(&[8081, 8082, 8084, 8085]));
+    // A new server gets no keys until its points are made.
+    set_ports(&mut list, &[8090, 8081, 8082, 8084, 8085]);
+    assert_eq!(choices(&mut list), of(&[8081, 8082, 8084, 8085]));
+    // A new configuration with the same method continues with the points.
+    drop(list.set_method(Some(&ConsistentHash::default())));
+    assert_eq!(choices(&mut list), of(&[8081, 8082, 8084, 8085]));
+    build(&mut list);
+    assert_eq!(choices(&mut list), of(&[8090, 8081, 8082, 8084, 8085]));
+    // A change that is taken back needs no points.
+    set_ports(&mut list, &[8081]);
+    set_ports(&mut list, &[8090, 8081, 8082, 8084, 8085]);
+    assert_eq!(choices(&mut list), of(&[8090, 8081, 8082, 8084, 8085]));
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! One list of peers, primary or backup, with the method that chooses among them.
 
+use std::sync::Arc;
+
 use super::round_robin::{RoundRobin, TriedNumbers};
-use super::{Balance, Candidates, Method, PickKey, Progress};
+use super::{Balance, Build, Candidates, Method, PickKey, Progress};
 use crate::binding::IdIndex;
 use crate::peer::Peer;
 
@@ -20,10 +22,31 @@ impl List {
         self.round_robin.list()
     }
 
-    /// Sets the method; `None`: the peers take turns.
-    pub(crate) fn set_method(&mut self, method: Option<&dyn Method>, peers: &[Peer]) {
-        self.balance = method.map(Method::make);
+    /// Sets the method; `None`: the peers take turns. Returns the state of the method before.
+    pub(crate) fn set_method(
+        &mut self,
+        method: Option<&dyn Method>,
+        peers: &[Peer],
+    ) -> Option<Box<dyn Balance>> {
+        let before = self.balance.take();
+        self.balance = method.map(|method| match &before {
+            Some(before) => method.make_after(&**before),
+            None => method.make(),
+        });
         self.read(peers);
+        before
+    }
+
+    /// Returns work that the last change has left ([`Balance::build`]).
+    pub(crate) fn build(&self) -> Option<Arc<dyn Build>> {
+        self.balance.as_ref()?.build()
+    }
+
+    /// Makes choices by the result of [`Self::build`], if it is done.
+    pub(crate) fn use_build(&mut self) {
+        if let Some(balance) = &mut self.balance {
+            balance.use_build();
+        }
     }
 
     /// Sets the list. Peers that stay keep their sums. [`Self::close`] must have been called.

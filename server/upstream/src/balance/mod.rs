@@ -23,6 +23,7 @@ mod testing;
 mod tournament;
 
 use std::fmt;
+use std::sync::Arc;
 
 pub(crate) use list::List;
 use round_robin::{RoundRobin, TriedNumbers};
@@ -52,6 +53,12 @@ pub trait Method: fmt::Debug + Send + Sync {
 
     /// Makes the state for one list of peers.
     fn make(&self) -> Box<dyn Balance>;
+
+    /// Makes the state for a list with an older state, which may be that of another method.
+    fn make_after(&self, before: &dyn Balance) -> Box<dyn Balance> {
+        let _ = before;
+        self.make()
+    }
 }
 
 /// Response times that a method reads.
@@ -75,6 +82,26 @@ pub trait Balance: fmt::Debug + Send {
 
     /// Chooses a peer, and returns its number in the list. The list has at least two peers.
     fn pick(&mut self, candidates: &mut Candidates<'_>) -> Option<u32>;
+
+    /// Returns work that [`Self::set_list`] has left, since it takes longer than a lock may be held. Until it is done, choices
+    /// are made by the state before the change.
+    fn build(&self) -> Option<Arc<dyn Build>> {
+        None
+    }
+
+    /// Makes choices by the result of [`Self::build`], if it is done. The memory of the state before belongs to the build.
+    fn use_build(&mut self) {}
+
+    /// Returns the points of `hash ... consistent`, if the method has them.
+    fn circle(&self) -> Option<Arc<ketama::Circle>> {
+        None
+    }
+}
+
+/// Work on a changed list, for one method.
+pub trait Build: Send + Sync {
+    /// Does the work, once.
+    fn run(&self);
 }
 
 /// Values of a request that its choices depend on.

@@ -42,7 +42,7 @@ pub(super) fn any_server(rng: &mut fastrand::Rng, port: u16) -> Server {
 pub(super) fn peers(servers: &[Server], method: &dyn Method) -> PeerList {
     method.prepare(servers);
     let mut peers = PeerList::of(servers);
-    peers.set_method(Some(method));
+    drop(peers.set_method(Some(method)));
     peers
 }
 

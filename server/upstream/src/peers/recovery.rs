@@ -59,9 +59,17 @@ impl PeerList {
         any
     }
 
-    /// Wakes the exchange once, after a change that may make a peer usable.
-    pub(crate) fn wake_on_change(&mut self, waker: &RemoteWaker) {
-        if !self.waiting.iter().any(|known| known.is_same(waker)) {
+    /// Returns the count of events after which a peer may have become usable.
+    pub(crate) fn recoveries(&self) -> u64 {
+        self.recoveries
+    }
+
+    /// Wakes the exchange once, after an event that may make a peer usable. `seen` is the count of these events at its last
+    /// choice. If there was one since, it is woken now: the end of a connection on another thread is not missed.
+    pub(crate) fn wake_on_recovery(&mut self, waker: &RemoteWaker, seen: u64) {
+        if seen != self.recoveries {
+            waker.wake();
+        } else if !self.waiting.iter().any(|known| known.is_same(waker)) {
             self.waiting.push(waker.clone());
         }
     }
@@ -73,6 +81,7 @@ impl PeerList {
 
     #[inline]
     pub(super) fn wake_waiting(&mut self) {
+        self.recoveries += 1;
         if !self.waiting.is_empty() {
             self.waiting.drain(..).for_each(|waker| waker.wake());
         }
