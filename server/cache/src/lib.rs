@@ -4,3 +4,5 @@
 //!
 //! Source: RFC 9111; nginx documentation, `ngx_http_proxy_module`.
 #![forbid(unsafe_code)]
+
+pub mod rfc9111;

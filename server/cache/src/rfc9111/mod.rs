@@ -1,0 +1,28 @@
+//! The rules of HTTP caching as pure functions: a shared cache of a gateway.
+//!
+//! Heads enter as [`FieldList`]s, times as arguments. Wall-clock times are seconds since 1970-01-01 UTC, as in nginx's
+//! stored heads; durations are seconds, at most [`DELTA_SECONDS_MAX`].
+//!
+//! Absent: I/O, clocks, keys of stored responses, and nginx's own rules (`X-Accel-Expires`, `*_cache_valid`), which
+//! enter as settings of a [`FreshnessPolicy`]. `Surrogate-Control` is not implemented.
+//!
+//! Source: RFC 9111 (rules), RFC 9110 (fields), RFC 5861 (stale responses), RFC 9213 (`CDN-Cache-Control`), RFC 9211
+//! (`Cache-Status`).
+
+mod age;
+mod date;
+mod directives;
+mod field_list;
+mod request_directives;
+mod response_directives;
+mod structured_field;
+mod targeted;
+
+pub use age::{current_age_s, initial_age_s, parse_age};
+pub use date::parse_date;
+pub use directives::{DELTA_SECONDS_MAX, DirectiveSet, delta_seconds};
+pub use field_list::FieldList;
+pub use request_directives::RequestDirectives;
+pub use response_directives::ResponseDirectives;
+pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
+
