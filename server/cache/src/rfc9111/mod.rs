@@ -17,6 +17,8 @@ mod request_directives;
 mod response_directives;
 mod structured_field;
 mod targeted;
+mod vary;
+mod vary_value;
 
 pub use age::{current_age_s, initial_age_s, parse_age};
 pub use date::parse_date;
@@ -25,4 +27,5 @@ pub use field_list::FieldList;
 pub use request_directives::RequestDirectives;
 pub use response_directives::ResponseDirectives;
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
+pub use vary::{Vary, VaryPolicy};
 
