@@ -13,10 +13,15 @@ mod age;
 mod date;
 mod directives;
 mod field_list;
+mod freshness;
+mod message;
+mod partial;
 mod request_directives;
 mod response_directives;
+mod storable;
 mod structured_field;
 mod targeted;
+mod validation;
 mod vary;
 mod vary_value;
 
@@ -24,8 +29,22 @@ pub use age::{current_age_s, initial_age_s, parse_age};
 pub use date::parse_date;
 pub use directives::{DELTA_SECONDS_MAX, DirectiveSet, delta_seconds};
 pub use field_list::FieldList;
+pub use freshness::{
+    FreshnessPolicy, Heuristic, Lifetime, LifetimeSource, is_heuristically_cacheable, lifetime,
+};
+pub use message::{Expires, IgnoredFields, RequestFacts, ResponseFacts};
+pub use partial::{
+    ContentRange, can_combine, completing_fields, may_store_incomplete, parse_content_range,
+    requested_part,
+};
 pub use request_directives::RequestDirectives;
 pub use response_directives::ResponseDirectives;
+pub use storable::{
+    NotStored, SetCookie, StorePolicy, check_storable, keeps_set_cookie, stored_method,
+};
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
+pub use validation::{Candidate, Validators, conditional_fields, freshened};
 pub use vary::{Vary, VaryPolicy};
 
+#[cfg(test)]
+mod storable_tests;
