@@ -16,8 +16,10 @@ mod field_list;
 mod freshness;
 mod message;
 mod partial;
+mod preconditions;
 mod request_directives;
 mod response_directives;
+mod reuse;
 mod storable;
 mod structured_field;
 mod targeted;
@@ -37,8 +39,13 @@ pub use partial::{
     ContentRange, can_combine, completing_fields, may_store_incomplete, parse_content_range,
     requested_part,
 };
+pub use preconditions::{Precondition, evaluate_precondition, range_applies};
 pub use request_directives::RequestDirectives;
 pub use response_directives::ResponseDirectives;
+pub use reuse::{
+    Mark, Reuse, StalePermission, Stored, ValidationReason, can_satisfy, is_error_status,
+    may_serve_on_error, may_serve_while_updating, reuse,
+};
 pub use storable::{
     NotStored, SetCookie, StorePolicy, check_storable, keeps_set_cookie, stored_method,
 };
@@ -46,5 +53,7 @@ pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
 pub use validation::{Candidate, Validators, conditional_fields, freshened};
 pub use vary::{Vary, VaryPolicy};
 
+#[cfg(test)]
+mod reuse_tests;
 #[cfg(test)]
 mod storable_tests;
