@@ -21,8 +21,10 @@ mod request_directives;
 mod response_directives;
 mod reuse;
 mod storable;
+mod stored_fields;
 mod structured_field;
 mod targeted;
+mod update;
 mod validation;
 mod vary;
 mod vary_value;
@@ -49,7 +51,9 @@ pub use reuse::{
 pub use storable::{
     NotStored, SetCookie, StorePolicy, check_storable, keeps_set_cookie, stored_method,
 };
+pub use stored_fields::{served_fields, stored_fields};
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
+pub use update::{HeadEffect, head_effect, updated_fields};
 pub use validation::{Candidate, Validators, conditional_fields, freshened};
 pub use vary::{Vary, VaryPolicy};
 
