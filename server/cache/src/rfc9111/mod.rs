@@ -14,6 +14,7 @@ mod date;
 mod directives;
 mod field_list;
 mod freshness;
+mod invalidation;
 mod message;
 mod partial;
 mod preconditions;
@@ -25,6 +26,7 @@ mod stored_fields;
 mod structured_field;
 mod targeted;
 mod update;
+mod uri_reference;
 mod validation;
 mod vary;
 mod vary_value;
@@ -36,6 +38,7 @@ pub use field_list::FieldList;
 pub use freshness::{
     FreshnessPolicy, Heuristic, Lifetime, LifetimeSource, is_heuristically_cacheable, lifetime,
 };
+pub use invalidation::{invalidated_targets, invalidates, is_safe};
 pub use message::{Expires, IgnoredFields, RequestFacts, ResponseFacts};
 pub use partial::{
     ContentRange, can_combine, completing_fields, may_store_incomplete, parse_content_range,
@@ -54,6 +57,7 @@ pub use storable::{
 pub use stored_fields::{served_fields, stored_fields};
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
 pub use update::{HeadEffect, head_effect, updated_fields};
+pub use uri_reference::{TargetUri, resolve_same_origin};
 pub use validation::{Candidate, Validators, conditional_fields, freshened};
 pub use vary::{Vary, VaryPolicy};
 
