@@ -10,6 +10,7 @@
 //! (`Cache-Status`).
 
 mod age;
+mod cache_status;
 mod date;
 mod directives;
 mod field_list;
@@ -32,6 +33,7 @@ mod vary;
 mod vary_value;
 
 pub use age::{current_age_s, initial_age_s, parse_age};
+pub use cache_status::{CacheStatus, ForwardReason, Outcome};
 pub use date::parse_date;
 pub use directives::{DELTA_SECONDS_MAX, DirectiveSet, delta_seconds};
 pub use field_list::FieldList;
