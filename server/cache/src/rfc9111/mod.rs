@@ -67,3 +67,5 @@ pub use vary::{Vary, VaryPolicy};
 mod reuse_tests;
 #[cfg(test)]
 mod storable_tests;
+#[cfg(test)]
+mod tests;
