@@ -4,6 +4,7 @@
 
 use engines::http::{push_decimal, trim_ows};
 
+use super::reuse::ValidationReason;
 use super::structured_field::is_token_byte;
 
 /// The reason to forward a request (RFC 9211 section 2.2).
@@ -39,6 +40,18 @@ impl ForwardReason {
             Self::Request => "request",
             Self::Stale => "stale",
             Self::Partial => "partial",
+        }
+    }
+}
+
+impl From<ValidationReason> for ForwardReason {
+    /// A stored response that may not be used without validation counts as stale.
+    fn from(reason: ValidationReason) -> Self {
+        match reason {
+            ValidationReason::Stale | ValidationReason::NoCache | ValidationReason::Invalid => {
+                Self::Stale
+            }
+            ValidationReason::Request => Self::Request,
         }
     }
 }
@@ -222,6 +235,19 @@ mod tests {
             forward(ForwardReason::Stale, Some(304), true, true),
             validated
         );
+    }
+
+    /// RFC 9211 section 2.2.
+    #[test]
+    fn validation_is_forwarded_as_stale_or_by_request() {
+        for (reason, expected) in [
+            (ValidationReason::Stale, ForwardReason::Stale),
+            (ValidationReason::NoCache, ForwardReason::Stale),
+            (ValidationReason::Invalid, ForwardReason::Stale),
+            (ValidationReason::Request, ForwardReason::Request),
+        ] {
+            assert_eq!(ForwardReason::from(reason), expected);
+        }
     }
 
     /// RFC 9211 section 2: the last member is the cache closest to the client.

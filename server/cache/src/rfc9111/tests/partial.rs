@@ -32,7 +32,7 @@ const fn cached(request: List, expect_body: &'static str) -> Step {
     }
 }
 
-const CASES: [Case; 10] = [
+const CASES: [Case; 12] = [
     (
         "partial-store-partial-reuse-partial",
         Optimal,
@@ -79,6 +79,31 @@ const CASES: [Case; 10] = [
             Step {
                 expect_fields: &[("A", "1")],
                 ..cached(&[("Range", "bytes=0-1")], "01")
+            },
+        ],
+    ),
+    (
+        "partial-use-headers",
+        Required,
+        &[
+            Step {
+                response: &[CONTROL, ("A", "1")],
+                ..Step::GET
+            },
+            Step {
+                response: &[("A", "2")],
+                ..cached(&[("Range", "bytes=0-1")], "01")
+            },
+        ],
+    ),
+    (
+        "partial-store-partial-complete",
+        Optimal,
+        &[
+            PART,
+            Step {
+                expect_forwarded: &[("Range", "bytes=0-3")],
+                ..Step::GET
             },
         ],
     ),
