@@ -53,7 +53,7 @@ pub struct LocalGroup {
 /// Addresses and names of peers, by index.
 #[derive(Debug, Default)]
 struct SelectedPeers {
-    peers: Vec<Option<(PeerId, SelectedPeer)>>,
+    peers: Vec<Option<(PeerId, Rc<SelectedPeer>)>>,
     /// Count of changes of the list for which they are valid: a peer may get another name or identifier.
     changes: u32,
 }
@@ -215,9 +215,9 @@ impl LocalGroup {
     }
 
     /// Address and names of a peer of `peers`, the list of this group.
-    pub(crate) fn selected(&self, peers: &PeerList, id: PeerId) -> Option<SelectedPeer> {
+    pub(crate) fn selected(&self, peers: &PeerList, id: PeerId) -> Option<Rc<SelectedPeer>> {
         let Some(all) = &self.selected else {
-            return peers.get(id).map(SelectedPeer::of);
+            return peers.get(id).map(|peer| Rc::new(SelectedPeer::of(peer)));
         };
         let SelectedPeers {
             peers: all,
@@ -237,9 +237,9 @@ impl LocalGroup {
                 let mut selected = SelectedPeer::of(peer);
                 let has_id = self.is_sticky || self.is_ntlm;
                 selected.id = has_id.then(|| peer.server_id().into());
-                (id, selected)
+                (id, Rc::new(selected))
             });
         }
-        place.as_ref().map(|(_, selected)| selected.clone())
+        place.as_ref().map(|(_, selected)| Rc::clone(selected))
     }
 }

@@ -6,6 +6,7 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`; nginx's behaviour.
 
+mod builds;
 mod recovery;
 
 use std::collections::HashMap;
@@ -14,7 +15,7 @@ use std::sync::Arc;
 use server_base::waker::RemoteWaker;
 
 use crate::balance::round_robin::TriedNumbers;
-use crate::balance::{Balance, Build, List, Measures, Method, PickKey, Progress};
+use crate::balance::{Balance, List, Measures, Method, PickKey, Progress};
 use crate::health::active::{CheckSpec, Health};
 use crate::health::passive::Failures;
 use crate::peer::Peer;
@@ -105,26 +106,6 @@ impl PeerList {
         let of_backup = self.backup.set_method(method, &self.peers);
         self.build_at_once();
         [of_primary, of_backup]
-    }
-
-    /// Returns work that the last change has left to the method ([`Balance::build`]).
-    pub fn builds(&self) -> Vec<Arc<dyn Build>> {
-        let lists = [&self.primary, &self.backup];
-        lists.into_iter().filter_map(List::build).collect()
-    }
-
-    /// Makes choices by the results of [`Self::builds`] that are done.
-    pub fn use_builds(&mut self) {
-        self.primary.use_build();
-        self.backup.use_build();
-    }
-
-    /// Does the work of the method, if the list belongs to this thread alone.
-    fn build_at_once(&mut self) {
-        if !self.is_shared {
-            self.builds().iter().for_each(|build| build.run());
-            self.use_builds();
-        }
     }
 
     /// Ends tournaments before a change, since they refer to peers by position.
@@ -413,7 +394,9 @@ impl PeerList {
     /// Counts a choice in the counters of a peer. `now_ms` is monotonic.
     #[inline]
     pub(crate) fn count_chosen(&mut self, id: PeerId, now_ms: u64) {
-        if let Some(stats) = self.stats(id) {
+        if self.is_shared
+            && let Some(stats) = self.stats(id)
+        {
             stats.chosen(now_ms);
         }
     }

@@ -29,7 +29,7 @@ use crate::times::AttemptTimes;
 #[derive(Debug)]
 pub enum Pick {
     /// A server.
-    Selected(SelectedPeer),
+    Selected(Rc<SelectedPeer>),
     /// No server is usable ("no live upstreams").
     None,
     /// Names are being resolved. The waker of the lookup is called.
@@ -251,6 +251,24 @@ impl Picker {
         let Some(peer) = self.current.take() else {
             return false;
         };
+        let is_plain = self.figures.is_none() && self.measured.what == Measures::Nothing;
+        if is_plain
+            && outcome != Outcome::Failed
+            && self.group.peers.with(|peers| peers.release_plain(peer))
+        {
+            return false;
+        }
+        self.finish_counted(peer, now_ms, outcome, times)
+    }
+
+    /// Ends the attempt with a peer, if its failures, counters or times may change.
+    fn finish_counted(
+        &mut self,
+        peer: PeerId,
+        now_ms: u64,
+        outcome: Outcome,
+        times: Option<AttemptTimes>,
+    ) -> bool {
         let measured = std::mem::take(&mut self.measured);
         let figures = self.figures.take();
         self.group.peers.with(|peers| {
@@ -353,7 +371,7 @@ impl Picker {
         }
     }
 
-    fn choose(&mut self, now_ms: u64) -> Option<SelectedPeer> {
+    fn choose(&mut self, now_ms: u64) -> Option<Rc<SelectedPeer>> {
         // All under one lock: another thread may remove the peer of a shared list.
         self.group.peers.with(|peers| {
             let Some(id) = peers.pick(&mut self.tried, &self.key, now_ms) else {
@@ -391,6 +409,9 @@ impl Measured {
     #[inline]
     fn begin(peers: &mut PeerList, id: PeerId, now_ms: u64) -> Self {
         let what = peers.measures();
+        if what == Measures::Nothing {
+            return Self::default();
+        }
         let counts = matches!(what, Measures::UntilHead | Measures::UntilEnd);
         if counts {
             peers.begin_measured(id, now_ms);

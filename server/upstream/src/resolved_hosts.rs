@@ -66,8 +66,10 @@ struct Host {
 }
 
 /// The lookups that one request waits for or has made: the number of the host; `None` once the answer was used.
+///
+/// Boxed, since most requests look up nothing.
 #[derive(Debug, Default)]
-pub(crate) struct PendingLookups(BTreeMap<usize, Option<Lookup>>);
+pub(crate) struct PendingLookups(Option<Box<BTreeMap<usize, Option<Lookup>>>>);
 
 impl ResolvedHosts {
     /// The hosts of servers without addresses, and the peers of the other servers. `None`: no host is to be resolved.
@@ -116,7 +118,7 @@ impl ResolvedHosts {
     /// Whether a request with a usable server needs none of the other methods now.
     pub(crate) fn is_idle(&self, asked: &PendingLookups, now_ms: u64) -> bool {
         let hosts = self.hosts.borrow();
-        asked.0.is_empty() && now_ms < hosts.due_ms && hosts.answers.get() == 0
+        asked.is_empty() && now_ms < hosts.due_ms && hosts.answers.get() == 0
     }
 
     /// Applies the answers that have arrived.
@@ -129,7 +131,7 @@ impl ResolvedHosts {
             due_ms,
         } = &mut *self.hosts.borrow_mut();
         let mut changed = false;
-        for (n, lookup) in &mut asked.0 {
+        for (n, lookup) in asked.0.iter_mut().flat_map(|all| &mut **all) {
             match lookup.as_ref().and_then(Lookup::answer) {
                 Some(Ok(resolved)) => {
                     changed |= peers.with(|peers| hosts[*n].set_addresses(&resolved, peers));
@@ -184,7 +186,7 @@ impl ResolvedHosts {
             };
             if wanted && !asked.has(n) {
                 let lookup = resolve(self.resolver.as_ref(), &host.at.name, self.timeout_ms);
-                asked.0.insert(n, Some(lookup));
+                asked.insert(n, lookup);
             }
         }
     }
@@ -212,7 +214,7 @@ impl ResolvedHosts {
     /// The log text of a request without a server because names do not resolve.
     pub(crate) fn error(&self, asked: &PendingLookups) -> Option<String> {
         let hosts = &self.hosts.borrow().hosts;
-        asked.0.iter().find_map(|(n, lookup)| {
+        asked.iter().find_map(|(n, lookup)| {
             let why = lookup.as_ref()?.answer()?.err()?;
             Some(format!(
                 "{} could not be resolved ({why})",
@@ -225,17 +227,23 @@ impl ResolvedHosts {
 impl PendingLookups {
     /// Adds a lookup.
     pub(crate) fn insert(&mut self, n: usize, lookup: Lookup) {
-        self.0.insert(n, Some(lookup));
+        self.0.get_or_insert_default().insert(n, Some(lookup));
     }
 
     /// Whether the request has looked up no host.
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.0.is_none()
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (&usize, &Option<Lookup>)> {
+        self.0.iter().flat_map(|all| &**all)
     }
 
     /// Takes the answers that have arrived.
     pub(crate) fn take_answers(&mut self) -> Vec<(usize, Result<Resolved, String>)> {
-        let taken = self.0.iter_mut().filter_map(|(n, lookup)| {
+        let all = self.0.iter_mut().flat_map(|all| &mut **all);
+        let taken = all.filter_map(|(n, lookup)| {
             let answer = lookup.as_ref()?.answer()?;
             *lookup = None;
             Some((*n, answer))
@@ -245,7 +253,7 @@ impl PendingLookups {
 
     /// Whether the request has looked up a host.
     pub(crate) fn has(&self, n: usize) -> bool {
-        self.0.contains_key(&n)
+        (self.0.as_ref()).is_some_and(|all| all.contains_key(&n))
     }
 
     /// Whether an answer is missing.
@@ -256,8 +264,9 @@ impl PendingLookups {
     /// Returns the numbers of hosts without an answer.
     fn pending(&self) -> impl Iterator<Item = usize> {
         let is_pending = |lookup: &Lookup| !lookup.is_answered();
-        let all = self.0.iter();
-        let pending = all.filter(move |(_, lookup)| lookup.as_ref().is_some_and(is_pending));
+        let pending = self
+            .iter()
+            .filter(move |(_, lookup)| lookup.as_ref().is_some_and(is_pending));
         pending.map(|(n, _)| *n)
     }
 }

@@ -68,7 +68,7 @@ fn use_peer(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     conf: &UpstreamConf,
-    peer: SelectedPeer,
+    peer: Rc<SelectedPeer>,
 ) -> Flow {
     let is_unix = matches!(peer.addr, UpstreamAddr::Unix(_));
     let scheme = run.gateway.scheme(x);
@@ -97,7 +97,7 @@ fn use_peer(
 }
 
 /// Chooses a server by the values of the request. An error is the way to go on without a server.
-fn pick(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<SelectedPeer, Flow> {
+fn pick(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<Rc<SelectedPeer>, Flow> {
     let key = (run.values_of.take()).map(|id| group::pick_key(x, cx, id));
     let Some(picker) = &mut run.picker else {
         return Err(Flow::Done(Content::Status(500)));

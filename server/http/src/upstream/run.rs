@@ -50,7 +50,7 @@ pub(super) struct Run {
     /// Time in the group's queue before the attempt, milliseconds.
     pub(super) queued_ms: Option<u64>,
     /// The server of the attempt.
-    pub(super) peer: Option<SelectedPeer>,
+    pub(super) peer: Option<Rc<SelectedPeer>>,
     /// Bytes of early hints that the server has sent.
     pub(super) hints_bytes: u64,
     /// Bytes that applications have written to their error streams.

@@ -86,4 +86,17 @@ impl PeerList {
             self.waiting.drain(..).for_each(|waker| waker.wake());
         }
     }
+
+    /// Uncounts the connection of an attempt without a failure, if nothing else of the peer changes by its end. Returns whether
+    /// it was uncounted.
+    #[inline]
+    pub(crate) fn release_plain(&mut self, id: PeerId) -> bool {
+        match self.get_mut(id) {
+            Some(peer) if !peer.is_full() && peer.failures.count() == 0 => {
+                peer.conns -= 1;
+                true
+            }
+            _ => false,
+        }
+    }
 }
