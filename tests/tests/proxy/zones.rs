@@ -1,8 +1,13 @@
-//! Groups with `zone`: state of servers that all threads share, and that reloads keep.
+//! Groups with `zone`: state of servers that all threads share, that reloads keep, and that files of `state` keep.
 //!
-//! Sources: nginx documentation, `ngx_http_upstream_module`, `zone`; docs/differences.md.
+//! Sources: nginx documentation, `ngx_http_upstream_module`, `zone`, `state`; docs/differences.md.
 
-use firstbyte_tests::{Server, Signal, peer, wait_until};
+use std::net::UdpSocket;
+
+use firstbyte_tests::client::request;
+use firstbyte_tests::small_disk::on_small_disk;
+use firstbyte_tests::{Response, Server, Signal, peer, process, wait_until};
+use serde_json::{Value, json};
 
 /// A group with a dead server, which is left out for an hour after its first failure.
 const GROUP: &str = "upstream app { zone app 64k; server 127.0.0.1:%%PORT2%% fail_timeout=1h; server 127.0.0.1:%%PORT3%%; }
@@ -85,4 +90,144 @@ fn servers_are_read_from_a_state_file() {
     server.dir().write("servers.conf", line);
     reload(&server, |text| text);
     assert_eq!(server.get("/").text(), "alive");
+}
+
+const SERVERS: &str = "/api/9/http/upstreams/app/servers";
+
+/// A group with a file below this folder, and the API. Names are looked up at this port.
+fn stored_group(folder: &str, dns: u16) -> String {
+    format!(
+        "upstream app {{ zone app 64k; state %%DIR%%/{folder}servers.conf; resolver 127.0.0.1:{dns}; }}
+         server {{ listen 127.0.0.1:%%PORT%%; location / {{ proxy_pass http://app; }} location /api {{ api write=on; }} }}"
+    )
+}
+
+fn call(server: &Server, method: &str, path: &str, body: &Value) -> Response {
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    let length = format!("Content-Length: {}", body.len());
+    let response = server
+        .client()
+        .send(request(method, path, &[&length]) + &body)
+        .response();
+    assert!([200, 201].contains(&response.status), "{}", response.text());
+    response
+}
+
+/// The servers of the group without their ids, and the ids.
+fn servers(server: &Server) -> (Vec<Value>, Vec<Value>) {
+    let list: Value = serde_json::from_slice(&server.get(SERVERS).body).expect("it is JSON");
+    let mut list = list.as_array().expect("a list").clone();
+    // Addresses of a host come when it was looked up.
+    list.retain(|server| server.get("parent").is_none());
+    let ids = list.iter_mut().map(|server| {
+        let server = server.as_object_mut().expect("an object");
+        server.remove("id").expect("it has an id")
+    });
+    let ids = ids.collect();
+    (list, ids)
+}
+
+#[test]
+fn changes_by_the_api_are_the_same_after_a_restart() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    // It answers no question, so names have no addresses.
+    let silent = UdpSocket::bind("127.0.0.1:0").expect("a port is free");
+    let dns = silent.local_addr().expect("it is bound").port();
+    let mut server = Server::http(&stored_group("", dns))
+        .allow("could not be resolved")
+        .start();
+    let change = |server: &Server, round: u64| {
+        for body in [
+            json!({"server": format!("127.0.0.1:{}", 1 + round), "weight": 2, "route": "a \"b\""}),
+            json!({"server": format!("[::1]:{}", 1 + round), "backup": true, "max_conns": 9, "down": true}),
+            json!({"server": format!("unix:/run/{round}"), "slow_start": "1500ms", "drain": true}),
+            json!({"server": format!("a{round}.test:81"), "max_fails": 0, "fail_timeout": "1h"}),
+            json!({"server": format!("b{round}.test"), "service": "http"}),
+        ] {
+            call(server, "POST", SERVERS, &body);
+        }
+        let ids = servers(server).1;
+        let last = |n: usize| format!("{SERVERS}/{}", ids[ids.len() - n]);
+        call(server, "PATCH", &last(1), &json!({"weight": 100 + round}));
+        call(
+            server,
+            "PATCH",
+            &last(3),
+            &json!({"server": format!("unix:/tmp/{round}")}),
+        );
+        call(server, "DELETE", &last(5), &Value::Null);
+    };
+    for (round, end) in [Signal::KILL, Signal::TERM, Signal::QUIT]
+        .into_iter()
+        .enumerate()
+    {
+        change(&server, round as u64);
+        let before = servers(&server).0;
+        assert_eq!(before.len(), 4 * (round + 1));
+        let workers = server.workers();
+        if end == Signal::KILL {
+            // Only an end without a chance loses changes that are not stored so far.
+            wait_until("the changes are stored", || {
+                let text = server.dir().read("servers.conf");
+                text.contains("weight=100") && !text.contains("127.0.0.1:")
+            });
+        }
+        server.signal(end);
+        let status = server.wait_for_exit();
+        assert_eq!(status, if end == Signal::KILL { -1 } else { 0 });
+        for worker in &workers {
+            process::signal(*worker, Signal::KILL);
+        }
+        wait_until("the workers have ended", || {
+            !workers.iter().any(|worker| process::is_alive(*worker))
+        });
+        server.launch(false);
+        assert_eq!(servers(&server).0, before, "{end:?}");
+    }
+}
+
+#[test]
+fn a_full_disk_leaves_the_old_servers_in_their_file() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let Some(builder) = on_small_disk(Server::http(&stored_group("small/", 53)), 64) else {
+        return;
+    };
+    let server = builder.start();
+    // Its file system is another one.
+    let inside = format!("/proc/{}/root", server.workers()[0]);
+    let path = server.path("small/servers.conf");
+    let path = std::path::Path::new(&inside).join(path.strip_prefix("/").expect("it is absolute"));
+    let stored = || std::fs::read_to_string(&path).unwrap_or_default();
+    let failure = "servers could not be stored in";
+    let mut added = 0;
+    while !server.error_log().contains(failure) {
+        let body = json!({"server": format!("unix:/{added:0>90}"), "route": "r".repeat(32), "weight": 1_000_000});
+        call(&server, "POST", SERVERS, &body);
+        added += 1;
+        assert!(added < 1000, "the disk is never full");
+    }
+    assert!(server.error_log().contains("(28: No space left on device)"));
+    let whole = |text: &str| {
+        let mut lines = text.split_inclusive('\n');
+        lines.all(|line| line.starts_with("server ") && line.ends_with(";\n"))
+    };
+    let old = stored();
+    assert!(whole(&old) && old.lines().count() < added, "{old}");
+    // With less to store, the next change stores all.
+    let ids = servers(&server).1;
+    for id in ids.iter().take(20) {
+        call(&server, "DELETE", &format!("{SERVERS}/{id}"), &Value::Null);
+    }
+    wait_until("the servers are stored", || {
+        stored().lines().count() == added - 20
+    });
+    assert!(whole(&stored()));
 }
