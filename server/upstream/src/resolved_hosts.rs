@@ -67,9 +67,9 @@ struct Host {
 
 /// The lookups that one request waits for or has made: the number of the host; `None` once the answer was used.
 ///
-/// Boxed, since most requests look up nothing.
+/// `None` for most requests, which look up nothing.
 #[derive(Debug, Default)]
-pub(crate) struct PendingLookups(Option<Box<BTreeMap<usize, Option<Lookup>>>>);
+pub(crate) struct PendingLookups(Option<BTreeMap<usize, Option<Lookup>>>);
 
 impl ResolvedHosts {
     /// The hosts of servers without addresses, and the peers of the other servers. `None`: no host is to be resolved.
@@ -131,7 +131,7 @@ impl ResolvedHosts {
             due_ms,
         } = &mut *self.hosts.borrow_mut();
         let mut changed = false;
-        for (n, lookup) in asked.0.iter_mut().flat_map(|all| &mut **all) {
+        for (n, lookup) in asked.0.iter_mut().flatten() {
             match lookup.as_ref().and_then(Lookup::answer) {
                 Some(Ok(resolved)) => {
                     changed |= peers.with(|peers| hosts[*n].set_addresses(&resolved, peers));
@@ -237,12 +237,12 @@ impl PendingLookups {
     }
 
     fn iter(&self) -> impl Iterator<Item = (&usize, &Option<Lookup>)> {
-        self.0.iter().flat_map(|all| &**all)
+        self.0.iter().flatten()
     }
 
     /// Takes the answers that have arrived.
     pub(crate) fn take_answers(&mut self) -> Vec<(usize, Result<Resolved, String>)> {
-        let all = self.0.iter_mut().flat_map(|all| &mut **all);
+        let all = self.0.iter_mut().flatten();
         let taken = all.filter_map(|(n, lookup)| {
             let answer = lookup.as_ref()?.answer()?;
             *lookup = None;
