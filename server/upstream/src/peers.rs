@@ -376,21 +376,6 @@ impl PeerList {
         }
     }
 
-    /// Has the times of all peers without service begin or end now, if their states require it. Changes of checks and
-    /// parameters have no time of their own. `now_ms` is monotonic.
-    pub fn settle_downtime(&mut self, now_ms: u64) {
-        for index in self.primary.list().iter().chain(self.backup.list()) {
-            self.peers[*index as usize].settle_downtime(now_ms);
-        }
-    }
-
-    /// Returns a peer after [`Peer::settle_downtime`], unless it was removed. `now_ms` is monotonic.
-    pub(crate) fn settled(&mut self, id: PeerId, now_ms: u64) -> Option<&Peer> {
-        let peer = self.get_mut(id)?;
-        peer.settle_downtime(now_ms);
-        Some(peer)
-    }
-
     /// Counts a choice in the counters of a peer. `now_ms` is monotonic.
     #[inline]
     pub(crate) fn count_chosen(&mut self, id: PeerId, now_ms: u64) {

@@ -10,6 +10,7 @@
 //!
 //! Source: nginx documentation, `hash`; nginx's behaviour.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
@@ -75,7 +76,7 @@ impl Method for ConsistentHash {
     fn make_after(&self, before: &dyn Balance) -> Box<dyn Balance> {
         Box::new(State {
             prepared: Arc::clone(&self.prepared),
-            circle: before.circle().unwrap_or_default(),
+            circle: circle_of(before).unwrap_or_default(),
             ..State::default()
         })
     }
@@ -91,6 +92,11 @@ struct State {
     next: Option<(Arc<NewCircle>, Vec<Vec<u32>>)>,
     /// Memory of a choice.
     free: Vec<u32>,
+}
+
+/// Returns the points of an earlier state, if it was one of this method.
+fn circle_of(before: &dyn Balance) -> Option<Arc<Circle>> {
+    before.shared_state()?.downcast().ok()
 }
 
 /// A circle that is made without a lock.
@@ -147,8 +153,8 @@ impl Balance for State {
         }
     }
 
-    fn circle(&self) -> Option<Arc<Circle>> {
-        Some(Arc::clone(&self.circle))
+    fn shared_state(&self) -> Option<Arc<dyn Any + Send + Sync>> {
+        Some(Arc::clone(&self.circle) as _)
     }
 
     fn pick(&mut self, candidates: &mut Candidates<'_>) -> Option<u32> {

@@ -22,6 +22,7 @@ pub mod round_robin;
 mod testing;
 mod tournament;
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,8 +93,8 @@ pub trait Balance: fmt::Debug + Send {
     /// Makes choices by the result of [`Self::build`], if it is done. The memory of the state before belongs to the build.
     fn use_build(&mut self) {}
 
-    /// Returns the points of `hash ... consistent`, if the method has them.
-    fn circle(&self) -> Option<Arc<ketama::Circle>> {
+    /// Returns state that another instance of the method may share, if there is any.
+    fn shared_state(&self) -> Option<Arc<dyn Any + Send + Sync>> {
         None
     }
 }

@@ -1,10 +1,11 @@
-//! Peers that become usable again: their slow start, and the wakes of requests that wait for a peer.
+//! Peers that become usable again: their slow start, their downtime, and the wakes of requests that wait for a peer.
 //!
 //! Absent: the share of a starting peer ([`crate::slow_start`]), and the queues ([`crate::queue`]).
 
 use server_base::waker::RemoteWaker;
 
 use super::{PeerId, PeerList};
+use crate::peer::Peer;
 
 impl PeerList {
     /// Counts a response at this time in monotonic milliseconds. If the peer has recovered by it, its slow start begins.
@@ -98,5 +99,20 @@ impl PeerList {
             }
             _ => false,
         }
+    }
+
+    /// Has the times of all peers without service begin or end now, if their states require it. Changes of checks and
+    /// parameters have no time of their own. `now_ms` is monotonic.
+    pub fn settle_downtime(&mut self, now_ms: u64) {
+        for index in self.primary.list().iter().chain(self.backup.list()) {
+            self.peers[*index as usize].settle_downtime(now_ms);
+        }
+    }
+
+    /// Returns a peer after [`Peer::settle_downtime`], unless it was removed. `now_ms` is monotonic.
+    pub(crate) fn settled(&mut self, id: PeerId, now_ms: u64) -> Option<&Peer> {
+        let peer = self.get_mut(id)?;
+        peer.settle_downtime(now_ms);
+        Some(peer)
     }
 }
