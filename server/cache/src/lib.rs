@@ -1,8 +1,18 @@
 //! Stored responses of upstream servers.
 //!
+//! [`disk`] is nginx's format of a file, as pure functions over bytes. [`names`] has the paths of files, [`vary`] the choice among
+//! variants, [`tags`] the tags of a response.
+//!
 //! Absent: requests, their settings and the steps of a request, which are in server/http.
 //!
 //! Source: RFC 9111; nginx documentation, `ngx_http_proxy_module`.
 #![forbid(unsafe_code)]
 
+mod crc32;
+pub mod disk;
+pub mod key;
+mod layout;
+pub mod names;
 pub mod rfc9111;
+pub mod tags;
+pub mod vary;
