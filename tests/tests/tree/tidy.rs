@@ -23,7 +23,7 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
     ("server/conf", &["sys"]),
     ("server/lint", &["conf"]),
     ("server/base", &["conf", "engines"]),
-    ("server/cache", &["engines"]),
+    ("server/cache", &["engines", "server_base"]),
     (
         "server/upstream",
         &["conf", "engines", "server_base", "tls"],
