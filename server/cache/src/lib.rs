@@ -1,7 +1,8 @@
 //! Stored responses of upstream servers.
 //!
 //! [`disk`] is nginx's format of a file, as pure functions over bytes. [`names`] has the paths of files, [`vary`] the choice among
-//! variants, [`tags`] the tags of a response. A [`fill`] is an entry that is being received.
+//! variants, [`tags`] the tags of a response. [`index`] has the entries of a cache in memory,
+//! shared by all threads. A [`fill`] is an entry that is being received.
 //!
 //! Absent: requests, their settings and the steps of a request, which are in server/http.
 //!
@@ -11,6 +12,7 @@
 mod crc32;
 pub mod disk;
 pub mod fill;
+pub mod index;
 pub mod key;
 mod layout;
 pub mod names;

@@ -1,0 +1,176 @@
+//! Lookups of requests, and files that are found on the disk.
+
+use std::sync::atomic::Ordering;
+
+use super::core::Index;
+use super::node::{Flags, StoredFile};
+use crate::key::EntryId;
+
+/// The state of a request's entry in the index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lookup {
+    /// There is a file.
+    Stored(StoredEntry),
+    /// The server has failed with this status a short time ago.
+    Error(u16),
+    /// A file may exist: the index is cold. [`Index::add_found`] adds it.
+    Unseen {
+        /// Without a file, the response is not stored: the entry has too few requests.
+        is_scarce: bool,
+    },
+    /// There is no file, and too few requests to store the response.
+    Scarce,
+    /// There is no file.
+    Absent,
+}
+
+/// An entry with a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredEntry {
+    /// Position of its body, as a hint for the first read; 0 if it is not known.
+    pub body_start: u16,
+    /// Inode number of its file; 0 if it is not known.
+    pub uniq: u64,
+    /// Epoch of its response, for [`Index::check`].
+    pub epoch: u64,
+    /// Whether it is stale, whatever its file has: it was purged softly.
+    pub is_stale: bool,
+    /// Whether a request receives it at present.
+    pub is_updating: bool,
+    /// Whether the id of its key is known; else [`Index::learn`] is due.
+    pub is_known: bool,
+    /// Requests, this one included, up to 65,535.
+    pub uses: u16,
+}
+
+/// The result of [`Index::load`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Loaded {
+    /// The file is a new entry.
+    Added,
+    /// Its entry is known.
+    Known,
+    /// The index is full: the file is removed by the caller.
+    Full,
+}
+
+impl Index {
+    /// Looks up the entry of a request, and counts it. `main` is the id of its key, `id` that of the key or a variant. A
+    /// response is stored from request `min_uses` on.
+    pub fn look_up(&self, id: &EntryId, main: &EntryId, min_uses: u32, now_s: u32) -> Lookup {
+        let (hash, mut shard) = self.lock(id);
+        let Some(slot) = shard.table.find(hash, id) else {
+            drop(shard);
+            let is_scarce = min_uses > 1;
+            if is_scarce {
+                self.count_first(id, main, now_s);
+            }
+            return self.without_file(is_scarce);
+        };
+        shard.table.touch(slot);
+        let node = shard.table.node_mut(slot);
+        node.used_s = now_s;
+        node.uses = node.uses.saturating_add(1);
+        if node.exists() {
+            return Lookup::Stored(StoredEntry {
+                body_start: node.body_start,
+                uniq: node.uniq,
+                epoch: node.epoch,
+                is_stale: node.flags.has(Flags::STALE),
+                is_updating: node.fill.is_some(),
+                is_known: node.flags.has(Flags::KNOWN),
+                uses: node.uses,
+            });
+        }
+        if node.error > 0 {
+            if node.valid_s >= i64::from(now_s) {
+                return Lookup::Error(node.error);
+            }
+            (node.error, node.valid_s) = (0, 0);
+        }
+        let is_scarce = u32::from(node.uses) < min_uses.min(u16::MAX.into());
+        self.without_file(is_scarce)
+    }
+
+    fn without_file(&self, is_scarce: bool) -> Lookup {
+        match (self.is_cold(), is_scarce) {
+            (true, is_scarce) => Lookup::Unseen { is_scarce },
+            (false, true) => Lookup::Scarce,
+            (false, false) => Lookup::Absent,
+        }
+    }
+
+    /// Adds an entry that has no file, to count its requests. A full index does not count.
+    fn count_first(&self, id: &EntryId, main: &EntryId, now_s: u32) {
+        if let Some((mut shard, slot, is_new)) = self.entry(id, true) {
+            let node = shard.table.node_mut(slot);
+            node.uses = node.uses.saturating_add(1);
+            node.used_s = now_s;
+            node.flags.set(Flags::COUNTED, true);
+            self.set_known(node, *main, is_new);
+        }
+    }
+
+    /// Adds the file of an entry that the cold index did not know. The caller has verified it, and has called
+    /// [`Self::check`] with epoch 0.
+    pub fn add_found(&self, id: &EntryId, main: &EntryId, file: StoredFile, now_s: u32) {
+        let Some((mut shard, slot, is_new)) = self.entry(id, true) else {
+            return;
+        };
+        let node = shard.table.node_mut(slot);
+        // A purge during a fill concerns the file that was found as well.
+        if !node.exists() && node.not_before == 0 {
+            node.uses = node.uses.max(1);
+            node.used_s = now_s;
+            node.epoch = 0;
+            node.error = 0;
+            node.flags.set(Flags::EXISTS, true);
+            self.set_known(node, *main, is_new);
+            node.set_file(file);
+            self.counts.add_blocks(file.blocks);
+            drop(shard);
+            self.add_variant(*main, *id);
+        } else {
+            // A new entry without a file is not kept.
+            self.set_known(node, *main, is_new);
+            self.tidy(shard, slot);
+        }
+    }
+
+    /// Adds a file by its name alone. The id of its key is unknown.
+    pub fn load(&self, id: &EntryId, blocks: u32, now_s: u32) -> Loaded {
+        let Some((mut shard, slot, is_new)) = self.entry(id, false) else {
+            return Loaded::Full;
+        };
+        if !is_new {
+            return Loaded::Known;
+        }
+        let node = shard.table.node_mut(slot);
+        node.uses = 1;
+        node.used_s = now_s;
+        node.blocks = blocks;
+        node.flags.set(Flags::EXISTS, true);
+        self.counts.unknown.fetch_add(1, Ordering::Relaxed);
+        self.counts.add_blocks(blocks);
+        Loaded::Added
+    }
+
+    /// Sets the id of the key of an entry that was loaded.
+    pub fn learn(&self, id: &EntryId, main: &EntryId) {
+        let known = self.with(id, |node| self.set_known(node, *main, false));
+        if known.is_some() {
+            self.add_variant(*main, *id);
+        }
+    }
+
+    /// Forgets the file of an entry, since it is missing or damaged. An entry of another epoch has another file.
+    pub fn forget_file(&self, id: &EntryId, epoch: u64) {
+        let (hash, shard) = self.lock(id);
+        if let Some(slot) = shard.table.find(hash, id) {
+            let node = shard.table.node(slot);
+            if node.exists() && node.epoch == epoch {
+                self.remove_file(shard, slot);
+            }
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Lookups: files, errors, counted requests, cold indexes.
+
+use super::examples_tests::*;
+use super::*;
+
+#[test]
+fn an_entry_is_found_as_it_was_stored() {
+    let index = index(100);
+    let key = key("/a");
+    assert_eq!(look_up(&index, key.id(), &key), Lookup::Absent);
+    assert_eq!(index.stats().entries, 0, "a lookup alone adds nothing");
+    let token = start(&index, key.id(), &key, OFF);
+    assert_eq!(look_up(&index, key.id(), &key), Lookup::Absent);
+    assert_eq!(
+        token.commit(&facts(&key, b""), || Some(file(3))),
+        Committed::Stored
+    );
+    let expected = StoredEntry {
+        body_start: 400,
+        uniq: 77,
+        epoch: 0,
+        is_stale: false,
+        is_updating: false,
+        is_known: true,
+        uses: 3,
+    };
+    assert_eq!(stored(&index, key.id(), &key), expected);
+    let stats = index.stats();
+    assert_eq!((stats.entries, stats.blocks, stats.is_cold), (1, 3, false));
+    let update = start(&index, key.id(), &key, OFF);
+    assert!(stored(&index, key.id(), &key).is_updating);
+    drop(update);
+    let after = stored(&index, key.id(), &key);
+    assert_eq!((after.is_updating, after.uses), (false, 5));
+}
+
+#[test]
+fn requests_are_counted_up_to_min_uses() {
+    let index = index(100);
+    let key = key("/a");
+    let look_up = || index.look_up(&key.id(), &key.id(), 3, NOW_S);
+    assert_eq!([look_up(), look_up()], [Lookup::Scarce, Lookup::Scarce]);
+    assert_eq!(look_up(), Lookup::Absent);
+    drop(start(&index, key.id(), &key, OFF));
+    assert_eq!(
+        look_up(),
+        Lookup::Absent,
+        "the count outlives a failed fill"
+    );
+    assert_eq!(index.stats().entries, 1);
+}
+
+#[test]
+fn an_error_is_remembered_for_its_time() {
+    let index = index(100);
+    let key = key("/a");
+    let end = i64::from(NOW_S) + 10;
+    start(&index, key.id(), &key, OFF).commit_error(502, end);
+    let at = |now_s| index.look_up(&key.id(), &key.id(), 1, now_s);
+    assert_eq!(at(NOW_S), Lookup::Error(502));
+    assert_eq!(at(NOW_S + 10), Lookup::Error(502));
+    assert_eq!(at(NOW_S + 11), Lookup::Absent);
+    assert_eq!(at(NOW_S), Lookup::Absent, "it was forgotten");
+    store(&index, key.id(), &key, b"");
+    start(&index, key.id(), &key, OFF).commit_error(502, end);
+    assert!(matches!(at(NOW_S), Lookup::Stored(_)), "the file is better");
+}
+
+#[test]
+fn a_cold_index_sends_requests_to_the_disk() {
+    let index = std::sync::Arc::new(Index::new(100));
+    let (one, two) = (key("/a"), key("/b"));
+    let unseen = |is_scarce| Lookup::Unseen { is_scarce };
+    assert_eq!(look_up(&index, one.id(), &one), unseen(false));
+    assert_eq!(index.look_up(&one.id(), &one.id(), 2, NOW_S), unseen(true));
+    index.add_found(&one.id(), &one.id(), file(2), NOW_S);
+    let found = stored(&index, one.id(), &one);
+    assert_eq!(
+        (found.epoch, found.body_start, found.is_known),
+        (0, 400, true)
+    );
+    assert_eq!(index.load(&one.id(), 2, NOW_S), Loaded::Known);
+    assert_eq!(index.load(&two.id(), 5, NOW_S), Loaded::Added);
+    assert_eq!(index.stats().blocks, 7);
+    let loaded = stored(&index, two.id(), &two);
+    assert_eq!(
+        (loaded.body_start, loaded.is_known, loaded.uses),
+        (0, false, 2)
+    );
+    index.learn(&two.id(), &two.id());
+    assert!(stored(&index, two.id(), &two).is_known);
+    index.set_loaded();
+    let other = key("/c");
+    assert_eq!(look_up(&index, other.id(), &other), Lookup::Absent);
+}
+
+#[test]
+fn a_missing_file_is_forgotten_unless_it_was_replaced() {
+    let index = index(100);
+    let key = key("/a");
+    store(&index, key.id(), &key, b"");
+    assert_eq!(index.purge_tag(b"x", PurgeMode::Hard), Ok(1));
+    let seen = stored(&index, key.id(), &key);
+    store(&index, key.id(), &key, b"");
+    index.forget_file(&key.id(), seen.epoch);
+    let newer = stored(&index, key.id(), &key);
+    assert_eq!((seen.epoch, newer.epoch), (0, 1));
+    index.forget_file(&key.id(), newer.epoch);
+    assert_eq!(look_up(&index, key.id(), &key), Lookup::Absent);
+    let stats = index.stats();
+    assert_eq!((stats.entries, stats.blocks), (0, 0));
+}

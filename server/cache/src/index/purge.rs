@@ -1,0 +1,94 @@
+//! Purges by key, tag and prefix.
+
+use std::sync::atomic::Ordering;
+
+use super::core::Index;
+use super::node::Flags;
+use super::purges::{PurgeFacts, PurgeMode, Target, TooManyPurges};
+use crate::key::{CacheKey, EntryId};
+
+/// The result of [`Index::purge_key`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PurgedKey {
+    /// Number of entries that had a file.
+    pub entries: u64,
+    /// Entries of the key, the first one and its variants. After a hard purge the caller removes their files, after a
+    /// soft one it makes them stale. A file may be missing.
+    pub ids: Vec<EntryId>,
+}
+
+impl Index {
+    /// Purges the entries of a key. Responses that are received at present are not stored.
+    ///
+    /// # Errors
+    /// Entries were loaded without their keys, and too many purges wait for a walk.
+    pub fn purge_key(&self, key: &CacheKey, mode: PurgeMode) -> Result<PurgedKey, TooManyPurges> {
+        let main = key.id();
+        // Variants that were loaded are found by the walk alone.
+        let is_unsure = self.is_cold() || self.counts.unknown.load(Ordering::SeqCst) > 0;
+        let epoch = if is_unsure {
+            self.purges.add(Target::Key(main), mode)?
+        } else {
+            self.purges.take_epoch()
+        };
+        let mut ids = vec![main];
+        {
+            let (_, shard) = self.lock(&main);
+            ids.append(&mut shard.variants_of(&main));
+        }
+        let purged = ids.iter().filter(|id| self.purge_one(id, mode, epoch));
+        let entries = purged.count() as u64;
+        self.counts.purged.fetch_add(entries, Ordering::Relaxed);
+        Ok(PurgedKey { entries, ids })
+    }
+
+    /// Purges one entry. Returns whether it had a file.
+    fn purge_one(&self, id: &EntryId, mode: PurgeMode, epoch: u64) -> bool {
+        let (hash, mut shard) = self.lock(id);
+        let Some(slot) = shard.table.find(hash, id) else {
+            return false;
+        };
+        let node = shard.table.node_mut(slot);
+        let had_file = node.exists();
+        node.not_before = epoch;
+        node.error = 0;
+        // Later requests begin another fill.
+        node.fill = None;
+        match mode {
+            PurgeMode::Hard => self.remove_file(shard, slot),
+            PurgeMode::Soft => node.flags.set(Flags::STALE, had_file),
+        }
+        had_file
+    }
+
+    /// Purges the entries with a tag. Returns the epoch of the purge; entries are removed by the next walk.
+    ///
+    /// # Errors
+    /// Too many purges wait for a walk.
+    pub fn purge_tag(&self, tag: &[u8], mode: PurgeMode) -> Result<u64, TooManyPurges> {
+        self.purges.add(Target::Tag(tag), mode)
+    }
+
+    /// Purges the entries of all keys with a prefix, which may be empty. Returns the epoch of the purge;
+    /// entries are removed by the next walk.
+    ///
+    /// # Errors
+    /// Too many purges wait for a walk.
+    pub fn purge_prefix(&self, prefix: &[u8], mode: PurgeMode) -> Result<u64, TooManyPurges> {
+        self.purges.add(Target::Prefix(prefix), mode)
+    }
+
+    /// Whether all entries of a purge with this epoch were removed.
+    #[must_use]
+    pub fn has_purge_ended(&self, epoch: u64) -> bool {
+        self.purges.has_ended(epoch)
+    }
+
+    /// Returns the effect of purges on a stored response: to be called for each hit, after its head was read.
+    ///
+    /// `epoch` is that of the lookup ([`super::StoredEntry::epoch`]), 0 for a file that the index did not know.
+    #[must_use]
+    pub fn check(&self, epoch: u64, facts: &PurgeFacts<'_>) -> Option<PurgeMode> {
+        self.purges.check(epoch, facts)
+    }
+}
