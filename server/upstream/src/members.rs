@@ -65,7 +65,7 @@ enum Stored {
     AsWritten,
     /// By its address.
     ByAddress,
-    /// Another address of its name stands for it.
+    /// Another address of its name is stored for it.
     Nowhere,
 }
 
