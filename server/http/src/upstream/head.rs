@@ -14,6 +14,7 @@ use super::body::Body;
 use super::conf::NextUpstream;
 use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
+use super::health::probe;
 use super::next::{next, pass_by, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
@@ -127,6 +128,10 @@ fn fail(
         _ => false,
     };
     if is_ours {
+        if matches!(error.failure, Failure::Certificate(_)) {
+            // Without a result of its checks the server would keep its state for ever.
+            probe::fail(x, action, cx.clock.mono_ms);
+        }
         record(x).close(cx.clock.mono_ms);
         return Flow::Done(Content::Status(500));
     }

@@ -234,8 +234,12 @@ fn a_check_without_tls_settings_has_failed() {
          server { location / { proxy_pass https://hc_tls; proxy_ssl_certificate $file; proxy_ssl_certificate_key $file;
              health_check; } }",
     );
+    for _ in 0..2 {
+        let unread = "cannot load certificate \"/absent.pem\"";
+        site.servers.fail(Failure::Certificate(unread.into()));
+    }
     let mut logging = std::mem::replace(&mut site.site, Site::server(""));
-    let log = logging.logged(|_| assert_eq!(site.check_after(0), [""; 0]));
+    let log = logging.logged(|_| assert_eq!(site.check_after(0), ["1:81"]));
     let check = "while SSL handshaking to upstream, health check \"\" of peer 192.0.2.1:81";
     for text in [
         "cannot load certificate \"/absent.pem\"",
@@ -245,7 +249,7 @@ fn a_check_without_tls_settings_has_failed() {
         assert!(lines.any(|line| line.contains(check)), "{text}: {log}");
     }
     assert_eq!(logging.get("/").status, 502, "it is excluded");
-    assert_eq!(site.check_after(5000), [""; 0]);
+    assert_eq!(site.check_after(5000), ["1:81"]);
     let view = shared(&logging, "hc_tls").group_view(site.now_ms);
     assert_eq!(
         (view.peers[0].checks.checks, view.peers[0].checks.fails),
