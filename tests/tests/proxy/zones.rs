@@ -5,6 +5,7 @@
 use std::net::UdpSocket;
 
 use firstbyte_tests::client::request;
+use firstbyte_tests::dir::set_mode;
 use firstbyte_tests::small_disk::on_small_disk;
 use firstbyte_tests::{Response, Server, Signal, peer, process, wait_until};
 use serde_json::{Value, json};
@@ -167,6 +168,8 @@ fn changes_by_the_api_are_the_same_after_a_restart() {
         .into_iter()
         .enumerate()
     {
+        // The worker writes the file, and is nobody if the tests run as root.
+        set_mode(server.dir().path(), 0o777);
         change(&server, round as u64);
         let before = servers(&server).0;
         assert_eq!(before.len(), 4 * (round + 1));
