@@ -316,8 +316,12 @@ pub trait EventLoop: Sized {
         let route = &group.route;
         let pool = route.pool.map_or(0, |pool| pool.id);
         while let Some(key) = shared.attempts.available.take(pool, &route.addr) {
-            // One that is gone by a panic is still noted.
-            if tables.upstreams.get_mut(key).is_some() {
+            let Some(conn) = tables.upstreams.get_mut(key) else {
+                // One that is gone by a panic is still noted.
+                continue;
+            };
+            // Pools are found by a digest, which clients may make equal for two names.
+            if servers::is_secured_for(conn, route) {
                 return self.decide(key, |conn: &mut Server<Self>, shared| {
                     servers::join(conn, shared, group)
                 });

@@ -56,7 +56,10 @@ fn replace(
     // It may have been created, and a full disk has no room for it.
     let _ = fs::remove_file(&new);
     match error.kind() {
-        ErrorKind::PermissionDenied | ErrorKind::ResourceBusy if path.exists() => {
+        // The directory may be read-only although the file is not: a mount point.
+        ErrorKind::PermissionDenied | ErrorKind::ResourceBusy | ErrorKind::ReadOnlyFilesystem
+            if path.exists() =>
+        {
             overwrite(path, text)
         }
         _ => Err(error),
@@ -69,9 +72,12 @@ fn overwrite(path: &Path, text: &[u8]) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).open(path)?;
     let mut put = |text: &[u8]| {
         file.rewind()?;
-        fill(&mut file, text)?;
-        // Afterwards: a shorter text must not free the room of the old one before it is written.
-        file.set_len(text.len() as u64)
+        // A shorter text must not free the room of the old one before it is written. Until then the rest are empty lines, so
+        // that a load in between reads the new servers alone.
+        let rest = (file.metadata()?.len() as usize).saturating_sub(text.len());
+        fill(&mut file, &[text, &vec![b'\n'; rest]].concat())?;
+        file.set_len(text.len() as u64)?;
+        file.sync_all()
     };
     put(text).inspect_err(|_| {
         let _ = put(&old);
@@ -170,7 +176,7 @@ mod tests {
         let dir = folder("failures");
         let path = dir.join("servers");
         fs::write(&path, "old").expect("it can be written");
-        for kind in [ErrorKind::StorageFull, ErrorKind::ReadOnlyFilesystem] {
+        for kind in [ErrorKind::StorageFull, ErrorKind::QuotaExceeded] {
             let error = replace(&path, b"new", |_, _| Err(kind.into()));
             assert_eq!(error.expect_err("the rename fails").kind(), kind);
             assert_eq!((text(&path), beside(&path).exists()), ("old".into(), false));
@@ -188,6 +194,7 @@ mod tests {
         for (kind, new) in [
             (ErrorKind::ResourceBusy, "new"),
             (ErrorKind::PermissionDenied, "longer contents"),
+            (ErrorKind::ReadOnlyFilesystem, ""),
         ] {
             replace(&path, new.as_bytes(), |_, _| Err(kind.into())).expect("it can be written");
             assert_eq!(text(&path), new);

@@ -53,7 +53,7 @@ fn states(peers: &SharedPeers, now_ms: u64) -> Vec<PeerState> {
 const FIGURES: AttemptFigures = AttemptFigures {
     status: 404,
     head_ms: Some(3),
-    response_ms: 9,
+    response_ms: Some(9),
     sent_bytes: 10,
     received_bytes: 20,
     handshake: Some(HandshakeResult::Resumed),

@@ -51,9 +51,7 @@ impl FirstLookups {
             let id = MemberId(number as u32);
             match answer {
                 // The main thread looks the host up too, and logs addresses that are left out.
-                Ok(resolved) => {
-                    peers.set_found(id, found(&resolved));
-                }
+                Ok(resolved) => peers.set_first_found(id, found(&resolved)),
                 Err(_) => peers.set_failed(id),
             }
         }

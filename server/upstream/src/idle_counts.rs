@@ -20,11 +20,16 @@ impl IdleCount {
     /// Registers a pool with `own` connections of a group, by the digest of the group's name.
     pub fn register(group: u64, own: u64) -> Self {
         let mut groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-        let groups = groups.get_or_insert_default();
-        if groups.len() >= PRUNED_FROM {
-            groups.retain(|_, count| Arc::strong_count(count) > 1);
+        let Groups {
+            counts,
+            pruned_from,
+        } = groups.get_or_insert_default();
+        if counts.len() >= (*pruned_from).max(PRUNED_FROM) {
+            counts.retain(|_, count| Arc::strong_count(count) > 1);
+            // With many groups in use, the next look is due after as many new ones.
+            *pruned_from = 2 * counts.len();
         }
-        let group = Arc::clone(groups.entry(group).or_default());
+        let group = Arc::clone(counts.entry(group).or_default());
         group.fetch_add(own, Ordering::Relaxed);
         Self { group, own }
     }
@@ -53,14 +58,21 @@ impl Drop for IdleCount {
 /// Returns the number of idle connections to a group, by the digest of the group's name.
 pub fn idle_connections(group: u64) -> u64 {
     let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-    let count = groups.as_ref().and_then(|groups| groups.get(&group));
+    let count = groups.as_ref().and_then(|all| all.counts.get(&group));
     count.map_or(0, |count| count.load(Ordering::Relaxed))
 }
 
 /// The groups with pools.
-static GROUPS: Mutex<Option<HashMap<u64, Arc<AtomicU64>>>> = Mutex::new(None);
+#[derive(Default)]
+struct Groups {
+    counts: HashMap<u64, Arc<AtomicU64>>,
+    /// Number of groups at which those without a pool are removed next.
+    pruned_from: usize,
+}
 
-/// Number of groups from which those without a pool are removed.
+static GROUPS: Mutex<Option<Groups>> = Mutex::new(None);
+
+/// Smallest number of groups at which those without a pool are removed.
 const PRUNED_FROM: usize = 64;
 
 #[cfg(test)]
@@ -93,7 +105,7 @@ mod tests {
             drop(IdleCount::register(0x1d1e_2000 + n, 0));
         }
         let groups = GROUPS.lock().unwrap_or_else(PoisonError::into_inner);
-        let groups = groups.as_ref().expect("there are groups");
+        let groups = &groups.as_ref().expect("there are groups").counts;
         assert!(groups.len() <= PRUNED_FROM + 1, "{}", groups.len());
         assert!(groups.contains_key(&0x1d1e_1000));
         drop(kept);

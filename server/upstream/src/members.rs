@@ -184,6 +184,11 @@ impl Members {
         Some(left_out)
     }
 
+    /// Whether no lookup of a host has ended so far.
+    pub(crate) fn is_unanswered(&self, id: MemberId) -> bool {
+        (self.position(id)).is_some_and(|at| self.list[at].is_unanswered())
+    }
+
     /// Records that the lookup of a host has failed.
     pub(crate) fn set_failed(&mut self, id: MemberId) {
         if let Some(at) = self.position(id) {

@@ -16,8 +16,8 @@ pub struct AttemptFigures {
     pub status: u16,
     /// Time until the head of the response was complete, milliseconds; `None` without a response.
     pub head_ms: Option<u64>,
-    /// Time of the whole attempt, milliseconds.
-    pub response_ms: u64,
+    /// Time of the whole attempt, milliseconds; `None` if its response was cut.
+    pub response_ms: Option<u64>,
     /// Bytes sent to the server.
     pub sent_bytes: u64,
     /// Bytes received from the server.
@@ -93,8 +93,10 @@ impl PeerStats {
         };
         self.codes.count(attempt.status);
         self.head_us.add(head_ms);
-        self.response_us.add(attempt.response_ms);
-        self.histogram.add(attempt.response_ms);
+        if let Some(response_ms) = attempt.response_ms {
+            self.response_us.add(response_ms);
+            self.histogram.add(response_ms);
+        }
     }
 
     /// Counts a failed attempt. `is_out`: it is unavailable from now on.
@@ -190,7 +192,7 @@ mod tests {
         AttemptFigures {
             status,
             head_ms: (status != 0).then_some(response_ms / 2),
-            response_ms,
+            response_ms: Some(response_ms),
             sent_bytes: 3,
             received_bytes: 5,
             handshake: None,

@@ -229,6 +229,13 @@ impl Picker {
         self.figures = Some(figures);
     }
 
+    /// Counts the figures of the current attempt. The server stays chosen for another one.
+    pub fn count_figures(&mut self) {
+        if let (Some(peer), Some(figures)) = (self.current, self.figures.take()) {
+            (self.group.peers).with(|peers| peers.count_ended(peer, &figures));
+        }
+    }
+
     /// Records that the chosen server has sent a response head that is passed on, this many milliseconds after the start.
     #[inline]
     pub fn answered(&mut self, header_ms: u64) {
@@ -276,7 +283,9 @@ impl Picker {
             if measured.what != Measures::Nothing {
                 measured.finish(peers, peer, outcome, times);
             }
-            if let Some(figures) = figures {
+            if let Some(mut figures) = figures {
+                // The time of a cut response depends on its client.
+                figures.response_ms = figures.response_ms.filter(|_| outcome != Outcome::Cut);
                 peers.count_ended(peer, &figures);
             }
             if self.is_single {

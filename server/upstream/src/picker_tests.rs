@@ -8,6 +8,8 @@ use crate::connector::{Lookup, Resolved};
 use crate::route::UpstreamAddr;
 use crate::server::{Server, UnresolvedHost};
 
+#[path = "picker_late_tests.rs"]
+mod late;
 #[path = "picker_times_tests.rs"]
 mod times;
 

@@ -188,9 +188,8 @@ impl WaitQueue {
         if let Some(known) = waiters.remove(at).and_then(|waiter| waiter.known) {
             peers.with(|list| list.forget_waker(&known));
         }
-        if at == 0
-            && let Some(next) = waiters.front()
-        {
+        // Requests before it may be restricted, so the next one may be the first that can use a server.
+        if let Some(next) = waiters.get(at) {
             next.waker.wake();
         }
     }

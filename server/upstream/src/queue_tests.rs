@@ -322,3 +322,32 @@ fn a_wait_ends_with_the_time_for_further_attempts() {
     assert_eq!(c.picker.queue_end_ms(), Some(bench.now_ms));
     assert_eq!(bench.try_choose(&mut c), "timed out");
 }
+
+#[test]
+fn requests_behind_one_that_can_use_no_server_do_not_wait_for_its_timer() {
+    let out = Server {
+        is_down: true,
+        ..server(2, 0)
+    };
+    let mut bench = Bench::new(&[server(1, 0), out], 9);
+    let [mut a, mut b, mut c, mut d] = [1, 2, 3, 4].map(|n| bench.request(n));
+    assert_eq!(bench.try_choose(&mut a), "1");
+    bench.answer(&mut a, Outcome::Failed);
+    assert_eq!(bench.try_choose(&mut a), "waits 1000");
+    for request in [&mut b, &mut c, &mut d] {
+        assert_eq!(bench.try_choose(request), "waits 60000");
+    }
+    bench.woken();
+    // Its failure is over. The first request has tried the server before.
+    bench.now_ms += 11_000;
+    assert_eq!(bench.try_choose(&mut a), "waits 1000");
+    assert_eq!(bench.woken(), [2]);
+    assert_eq!(bench.try_choose(&mut b), "1 after 11000");
+    bench.answer(&mut b, Outcome::Alive);
+    bench.woken();
+    assert_eq!(bench.try_choose(&mut a), "waits 1000");
+    assert_eq!(bench.woken(), [3]);
+    assert_eq!(bench.try_choose(&mut c), "1 after 11000");
+    assert_eq!(bench.woken(), [4], "the next one");
+    assert_eq!(bench.try_choose(&mut d), "1 after 11000");
+}

@@ -134,7 +134,10 @@ impl ResolvedHosts {
         for (n, lookup) in asked.0.iter_mut().flatten() {
             match lookup.as_ref().and_then(Lookup::answer) {
                 Some(Ok(resolved)) => {
-                    changed |= peers.with(|peers| hosts[*n].set_addresses(&resolved, peers));
+                    // A request that has tried servers meanwhile may have an answer older than that of another one.
+                    if !hosts[*n].has_newer(&resolved) {
+                        changed |= peers.with(|peers| hosts[*n].set_addresses(&resolved, peers));
+                    }
                     *lookup = None;
                 }
                 Some(Err(_)) => hosts[*n].extend_validity(now_ms),
@@ -288,6 +291,11 @@ impl Host {
         if let Some(until_ms) = &mut self.valid_until_ms {
             *until_ms = now_ms.max(*until_ms);
         }
+    }
+
+    /// Whether its addresses are valid for longer than these.
+    fn has_newer(&self, resolved: &Resolved) -> bool {
+        self.valid_until_ms > Some(resolved.valid_until_ms)
     }
 
     /// Takes the addresses of the host. Peers with unchanged addresses keep their state. Returns whether any address changed.

@@ -269,6 +269,15 @@ impl SharedPeers {
         self.with_members(|members, list| members.set_found(id, found, list))
     }
 
+    /// Sets the first addresses of a host. Later answers, which are those of the main thread, stay.
+    pub(crate) fn set_first_found(&self, id: MemberId, found: Vec<FoundAddress>) {
+        self.with_members(|members, list| {
+            if members.is_unanswered(id) {
+                members.set_found(id, found, list);
+            }
+        });
+    }
+
     /// Adds a server with one address or a host. It stays over reloads.
     ///
     /// # Errors

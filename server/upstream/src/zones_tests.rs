@@ -258,4 +258,13 @@ fn a_request_waits_for_the_first_usable_host_alone() {
         valid_until_ms: 0,
     }));
     assert_eq!(pick(), "192.0.2.7:81");
+    // A late answer does not replace a later one, which the main thread has.
+    for host in peers.followed_hosts() {
+        assert!(peers.set_found(host.id, Vec::new()).is_some());
+    }
+    slow.complete(Ok(Resolved {
+        addresses: Rc::from([[192, 0, 2, 9].into()]),
+        valid_until_ms: 0,
+    }));
+    assert_eq!(pick(), "None");
 }

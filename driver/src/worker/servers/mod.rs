@@ -210,6 +210,11 @@ fn is_fit<S>(link: &Link<S>, group: &Group) -> bool {
     link.requests == 0 || link.tls == group.route.tls
 }
 
+/// Whether a connection has the TLS settings of a route, or none if the route has none.
+pub fn is_secured_for<S>(conn: &ServerConn<S>, route: &Route) -> bool {
+    conn.link.tls == route.tls
+}
+
 /// Has attempts begin on a connection of their own that is in no pool.
 #[cold]
 fn dial_anew<N: Net>(sh: &mut Shared<N>, group: Group) {

@@ -139,7 +139,7 @@ impl Attempt {
         AttemptFigures {
             status: self.status,
             head_ms: self.header_ms(),
-            response_ms: ended_ms.saturating_sub(self.started_ms),
+            response_ms: Some(ended_ms.saturating_sub(self.started_ms)),
             sent_bytes: facts.sent_bytes,
             received_bytes: facts.received_bytes,
             handshake: facts.handshake,

@@ -91,7 +91,7 @@ fn take_step(
     x.body.on_arrival = None;
     if follows == Next::Same {
         // The server keeps its place for this request. Its failure counts if its last attempt fails.
-        record(x).close(cx.clock.mono_ms);
+        run.count_retried(x, cx.clock.mono_ms);
         return delayed(run, x, cx, Retried::Same);
     }
     run.finish_attempt(x, cx, outcome(failed), action);

@@ -226,6 +226,14 @@ impl Run {
         }
     }
 
+    /// Ends an attempt that the same server repeats, and counts its figures.
+    pub(super) fn count_retried(&mut self, x: &mut Exchange, now_ms: u64) {
+        self.close_attempt(x, now_ms);
+        if let Some(picker) = &mut self.picker {
+            picker.count_figures();
+        }
+    }
+
     /// Records the end of the attempt, and its figures for the group. Returns its times, if it brought a response head.
     fn close_attempt(&mut self, x: &mut Exchange, now_ms: u64) -> Option<AttemptTimes> {
         let upstream = record(x);

@@ -39,7 +39,9 @@ pub(super) fn nginx(x: &Exchange, cx: &Ctx<'_>) -> Json {
 
 /// Returns the object about connections of clients.
 pub(super) fn connections() -> Json {
-    let (now, base) = (Counters::now(), *base());
+    // Before the counters: a reset in between would make the base greater than they are.
+    let base = base();
+    let now = Counters::now();
     let open = stats::totals();
     Json::object([
         ("accepted", (now.accepted - base.accepted).into()),
@@ -51,8 +53,9 @@ pub(super) fn connections() -> Json {
 
 /// Returns the object about requests.
 pub(super) fn requests() -> Json {
+    let base = base();
     let now = stats::totals();
-    let total = now.requests - base().requests;
+    let total = now.requests - base.requests;
     Json::object([
         ("total", total.into()),
         // Connections with a request in progress: those of one HTTP/2 connection count as one.
@@ -62,13 +65,15 @@ pub(super) fn requests() -> Json {
 
 /// Returns the object about TLS handshakes.
 pub(super) fn ssl(version: u64) -> Json {
-    let counts = Counters::now().handshakes.since(&base().handshakes);
+    let base = base();
+    let counts = Counters::now().handshakes.since(&base.handshakes);
     handshakes::object(&counts, Owner::Process, version)
 }
 
 /// Returns the object about lost worker processes.
 pub(super) fn processes() -> Json {
-    let respawned = stats::respawned() - base().respawned;
+    let base = base();
+    let respawned = stats::respawned() - base.respawned;
     Json::object([("respawned", respawned.into())])
 }
 

@@ -2,7 +2,7 @@
 //!
 //! `mirror_max` limits the copies of one server of the configuration to one URI, in all threads together. The counts stay over
 //! reloads. Copies of a thread have a limit together, too: they use its connections, and no client waits for them. Copies
-//! without `mirror_max` are not counted.
+//! under a `mirror_max` above that limit have no part in it. Copies without `mirror_max` are not counted.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -60,13 +60,13 @@ impl UriCopies {
         if most == 0 {
             return Ok(None);
         }
-        // A higher limit of one URI is written on purpose.
-        let most_of_thread = most.max(THREAD_MAX);
-        if OF_THREAD.get() >= most_of_thread {
+        // A higher limit of one URI is written on purpose. Its copies would leave no room to the others of the thread.
+        let is_of_thread = most <= THREAD_MAX;
+        if is_of_thread && OF_THREAD.get() >= THREAD_MAX {
             let mut refused = REFUSED.get();
             let due = refused.add(now_ms);
             REFUSED.set(refused);
-            return Err(Refused::OfThread(due, most_of_thread));
+            return Err(Refused::OfThread(due, THREAD_MAX));
         }
         let mut shard = self.0.lock(b"");
         let key = server.to_ne_bytes();
@@ -86,10 +86,13 @@ impl UriCopies {
         }
         now.in_progress += 1;
         drop(shard);
-        OF_THREAD.set(OF_THREAD.get() + 1);
+        if is_of_thread {
+            OF_THREAD.set(OF_THREAD.get() + 1);
+        }
         Ok(Some(CountedCopy {
             copies: Arc::clone(&self.0),
             server,
+            is_of_thread,
         }))
     }
 }
@@ -111,11 +114,15 @@ impl RefusedCount {
 pub(super) struct CountedCopy {
     copies: Arc<Zone<Copies>>,
     server: u64,
+    /// It counts for the limit of the thread.
+    is_of_thread: bool,
 }
 
 impl Drop for CountedCopy {
     fn drop(&mut self) {
-        OF_THREAD.set(OF_THREAD.get() - 1);
+        if self.is_of_thread {
+            OF_THREAD.set(OF_THREAD.get() - 1);
+        }
         let mut shard = self.copies.lock(b"");
         if let Some(now) = shard.get_mut(&self.server.to_ne_bytes()) {
             // A server that has lost its count counts from 0 again.
@@ -126,7 +133,7 @@ impl Drop for CountedCopy {
 
 /// Default of `mirror_max`: a mirror that never answers leaves most of nginx's 512 `worker_connections` free.
 pub(super) const MOST: u64 = 128;
-/// Maximum number of copies of a thread at a time, unless `mirror_max` is higher. With as many post actions as are possible,
+/// Maximum number of copies of a thread at a time, without those under a higher `mirror_max`. With as many post actions as are possible,
 /// a quarter of nginx's 512 `worker_connections` is left to clients.
 const THREAD_MAX: u64 = 256;
 /// Owner of the zones.
