@@ -68,23 +68,23 @@ impl Stored<'_> {
         self.response_time_s.saturating_add(left_s)
     }
 
-    /// The end of `stale-while-revalidate` in seconds since 1970, nginx's `updating_sec`; 0 without it.
+    /// Seconds after [`Self::fresh_until_s`] in which the response may be sent while it is updated: `updating_sec` of nginx's
+    /// stored head. 0 without `stale-while-revalidate`, or if another directive forbids it.
     #[must_use]
-    pub fn updating_until_s(&self) -> i64 {
-        self.stale_until_s(self.directives.stale_while_revalidate_s)
+    pub fn updating_s(&self) -> i64 {
+        self.permitted_s(self.directives.stale_while_revalidate_s)
     }
 
-    /// The end of `stale-if-error` in seconds since 1970, nginx's `error_sec`; 0 without it.
+    /// Seconds after [`Self::fresh_until_s`] in which the response may be sent after an error of the server: `error_sec` of
+    /// nginx's stored head. 0 without `stale-if-error`, or if another directive forbids it.
     #[must_use]
-    pub fn error_until_s(&self) -> i64 {
-        self.stale_until_s(self.directives.stale_if_error_s)
+    pub fn error_s(&self) -> i64 {
+        self.permitted_s(self.directives.stale_if_error_s)
     }
 
-    fn stale_until_s(&self, stale_s: Option<u32>) -> i64 {
+    fn permitted_s(&self, stale_s: Option<u32>) -> i64 {
         let permitted = stale_s.filter(|_| !self.directives.requires_validation());
-        permitted.map_or(0, |stale_s| {
-            self.fresh_until_s().saturating_add(i64::from(stale_s))
-        })
+        permitted.map_or(0, i64::from)
     }
 
     /// Whether the response is at most `limit_s` seconds past its freshness.

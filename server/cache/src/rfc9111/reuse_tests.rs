@@ -239,24 +239,31 @@ fn a_setting_permits_stale_responses_while_updating() {
     }
 }
 
-/// The times in nginx's stored head.
+/// nginx's stored head has one time, the end of freshness, and durations behind it.
 #[test]
-fn ends_are_seconds_since_1970() {
+fn stale_use_is_a_duration_behind_the_end_of_freshness() {
     let directives = response("stale-while-revalidate=5, stale-if-error=7");
     let one = stored(&directives);
     assert_eq!((one.age_s(1000), one.ttl_s(1000)), (10, 90));
     assert_eq!(one.fresh_until_s(), 1090);
     assert!(one.is_fresh(1089) && !one.is_fresh(1090));
-    assert_eq!((one.updating_until_s(), one.error_until_s()), (1095, 1097));
+    assert_eq!((one.updating_s(), one.error_s()), (5, 7));
     let old = Stored {
         initial_age_s: 500,
         ..one
     };
     assert_eq!((old.fresh_until_s(), old.ttl_s(1000)), (600, -400));
-    assert_eq!(old.updating_until_s(), 605);
-    let strict = response("stale-while-revalidate=5, must-revalidate");
-    assert_eq!(stored(&strict).updating_until_s(), 0);
-    assert_eq!(stored(&response("")).error_until_s(), 0);
+    assert_eq!((old.updating_s(), old.error_s()), (5, 7));
+    for control in [
+        "",
+        "stale-while-revalidate=5, stale-if-error=7, must-revalidate",
+    ] {
+        let none = response(control);
+        assert_eq!(
+            (stored(&none).updating_s(), stored(&none).error_s()),
+            (0, 0)
+        );
+    }
 }
 
 /// RFC 9110 section 9.3.2.
