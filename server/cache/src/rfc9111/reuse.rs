@@ -16,8 +16,11 @@ pub enum Mark {
     /// There is none.
     #[default]
     None,
-    /// Stale from now on: a soft purge, or a HEAD response that differs (RFC 9111 section 4.3.5).
-    Stale,
+    /// Stale from a time on: a soft purge, or a HEAD response that differs (RFC 9111 section 4.3.5).
+    Stale {
+        /// That time, in seconds since 1970.
+        since_s: i64,
+    },
     /// To be validated before any use (RFC 9111 section 4.4).
     Invalid,
 }
@@ -50,7 +53,9 @@ impl Stored<'_> {
         let ttl_s = i64::from(self.lifetime_s) - i64::from(self.age_s(now_s));
         match self.mark {
             Mark::None => ttl_s,
-            Mark::Stale | Mark::Invalid => ttl_s.min(0),
+            // A clock that was set back makes no marked response fresh.
+            Mark::Stale { since_s } => ttl_s.min(since_s.saturating_sub(now_s)).min(0),
+            Mark::Invalid => ttl_s.min(0),
         }
     }
 
@@ -89,7 +94,7 @@ impl Stored<'_> {
 
     /// Whether the response is at most `limit_s` seconds past its freshness.
     fn is_within(&self, limit_s: Option<u32>, now_s: i64) -> bool {
-        limit_s.is_some_and(|limit_s| -self.ttl_s(now_s) <= i64::from(limit_s))
+        limit_s.is_some_and(|limit_s| self.ttl_s(now_s) >= -i64::from(limit_s))
     }
 
     /// Whether no use without validation is permitted at all.

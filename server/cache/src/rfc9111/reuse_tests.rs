@@ -170,8 +170,9 @@ fn marks_end_freshness() {
     };
     let invalid = Reuse::Validate(ValidationReason::Invalid);
     assert_eq!(use_of(Mark::None, ""), Reuse::Fresh);
-    assert_eq!(use_of(Mark::Stale, ""), WHILE);
-    assert_eq!(use_of(Mark::Stale, "max-stale=0"), MAX_STALE);
+    let stale = Mark::Stale { since_s: 1000 };
+    assert_eq!(use_of(stale, ""), WHILE);
+    assert_eq!(use_of(stale, "max-stale=0"), MAX_STALE);
     assert_eq!(use_of(Mark::Invalid, ""), invalid);
     assert_eq!(use_of(Mark::Invalid, "max-stale"), invalid);
     let stored = Stored {
@@ -180,6 +181,32 @@ fn marks_end_freshness() {
     };
     assert!(!may_serve_on_error(&request(""), &stored, true, 1000));
     assert!(!may_serve_while_updating(&stored, true, 1000));
+}
+
+/// RFC 5861 sections 3, 4: limits of stale use count from the mark, if it is before the end of freshness.
+#[test]
+fn a_marked_response_becomes_staler() {
+    let directives = response("stale-while-revalidate=5");
+    let ttl_s = |since_s, now_s| {
+        let mark = Mark::Stale { since_s };
+        let stored = Stored {
+            mark,
+            ..stored(&directives)
+        };
+        let reused = reuse(&request(""), Some(&stored), now_s);
+        (stored.ttl_s(now_s), reused)
+    };
+    for (since_s, now_s, expected) in [
+        (1010, 1009, (0, WHILE)),
+        (1010, 1010, (0, WHILE)),
+        (1010, 1015, (-5, WHILE)),
+        (1010, 1016, (-6, STALE)),
+        (1010, 1100, (-90, STALE)),
+        (1095, 1095, (-5, WHILE)),
+        (i64::MIN, 1095, (i64::MIN, STALE)),
+    ] {
+        assert_eq!(ttl_s(since_s, now_s), expected, "{since_s} {now_s}");
+    }
 }
 
 /// RFC 5861 section 4, RFC 9111 section 4.2.4.

@@ -414,7 +414,11 @@ impl Model {
             }
             let stored = FieldList::from(&entry.fields);
             match head_effect(stored, head, entry.body.len() as u64) {
-                HeadEffect::Stale => entry.mark = Mark::Stale,
+                HeadEffect::Stale => {
+                    entry.mark = Mark::Stale {
+                        since_s: self.now_s,
+                    };
+                }
                 HeadEffect::Update => self.replace_fields(at, head, request_time_s),
             }
         }
