@@ -3,15 +3,30 @@
 //! The first response of a key has the name of the key. Its head has the id of its own variant. A request of another variant
 //! looks at the file that the id of its variant names, and its response is stored there.
 //!
+//! The `Vary` of a new file is [`stored_vary`], from which nginx reads the same names. nginx itself stores the text as
+//! received and does not split it at tabs. It would look for a field whose name begins with a tab, so all requests would be
+//! one variant. Such a file has the id of no variant here and is not used.
+//!
 //! Source: RFC 9111 section 4.1; names of the files that nginx 1.31.4 writes.
 
 use md5::{Digest, Md5};
 
 use crate::disk::Header;
 use crate::key::EntryId;
+use crate::rfc9111::Vary;
 
 /// Fields with lists in which nginx ignores spaces.
 const NORMALISED: [&[u8]; 3] = [b"accept-charset", b"accept-encoding", b"accept-language"];
+
+/// Returns the `Vary` of a new file: the names in lower case, sorted, joined by ", "; empty without names. Returns `None` if
+/// no request selects the response, which cannot be stored.
+#[must_use]
+pub fn stored_vary(vary: &Vary) -> Option<Vec<u8>> {
+    match vary {
+        Vary::Any => None,
+        Vary::Fields(names) => Some(names.join(&b", "[..])),
+    }
+}
 
 /// Takes each value of a field.
 pub type Add<'a> = dyn FnMut(&[u8]) + 'a;
@@ -27,7 +42,7 @@ pub fn variant_id(
 ) -> EntryId {
     let mut md5 = Md5::new();
     md5.update(main.0);
-    for name in words(vary) {
+    for name in names(vary) {
         let name = name.to_ascii_lowercase();
         let is_normalised = NORMALISED.contains(&&name[..]);
         md5.update(&name);
@@ -51,7 +66,13 @@ pub fn variant_id(
     EntryId(md5.finalize().into())
 }
 
-/// Returns the parts of a list between spaces and commas.
+/// Returns the names in a stored `Vary`, also behind tabs (RFC 9110 section 5.6.3).
+fn names(vary: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = vary.split(|byte| matches!(byte, b' ' | b'\t' | b','));
+    parts.filter(|part| !part.is_empty())
+}
+
+/// Returns the parts of a list between spaces and commas, as nginx splits values.
 fn words(list: &[u8]) -> impl Iterator<Item = &[u8]> {
     let parts = list.split(|byte| matches!(byte, b' ' | b','));
     parts.filter(|part| !part.is_empty())
@@ -93,6 +114,8 @@ pub fn select(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rfc9111::FieldList;
+    use engines::http::Fields;
 
     type Field = (&'static str, &'static str);
 
@@ -118,6 +141,59 @@ mod tests {
         assert_eq!(id(" ,Accept-Encoding, ", &twice), gzip_br);
         for value in ["br, gzip", "gzip", "GZIP, br", ""] {
             assert_ne!(id("Accept-Encoding", &field(value)), gzip_br, "{value}");
+        }
+    }
+
+    fn stored(values: &[&str]) -> Option<String> {
+        let mut fields = Fields::default();
+        for value in values {
+            fields.push(b"Vary", value.as_bytes());
+        }
+        let text = stored_vary(&Vary::of(FieldList::from(&fields)))?;
+        Some(String::from_utf8(text).expect("names are ASCII"))
+    }
+
+    /// RFC 9110 sections 5.6.1, 5.6.3: a tab is white space.
+    #[test]
+    fn names_behind_tabs_select_variants() {
+        let text = "Accept-Encoding,\tCookie";
+        let (one, other) = ([("cookie", "a=1")], [("cookie", "a=2")]);
+        assert_ne!(id(text, &one), id(text, &other));
+        assert_eq!(id(text, &one), id("accept-encoding, cookie", &one));
+        assert_eq!(stored(&[text]).as_deref(), Some("accept-encoding, cookie"));
+    }
+
+    #[test]
+    fn a_new_file_has_sorted_names() {
+        for (values, expected) in [
+            (&["X, \t a,,A\t", "B"][..], Some("a, b, x")),
+            (&[], Some("")),
+            (&[" , "], Some("")),
+            (&["*"], None),
+            (&["a, *"], None),
+            (&["a b"], None),
+            (&["a;b"], None),
+        ] {
+            assert_eq!(stored(values).as_deref(), expected, "{values:?}");
+        }
+    }
+
+    /// Such a file of nginx could be the page of another user.
+    #[test]
+    fn a_file_that_ignored_a_name_is_not_used() {
+        let main = EntryId([1; 16]);
+        let mut md5 = Md5::new();
+        md5.update(main.0);
+        md5.update(b"a:1\r\n\tcookie:\r\n");
+        let header = Header {
+            vary: b"a,\tCookie",
+            variant: EntryId(md5.finalize().into()),
+            ..Header::default()
+        };
+        for fields in [&[("a", "1"), ("cookie", "x")][..], &[("a", "1")]] {
+            let found = select(&header, &main, &main, of(&fields.to_vec().leak()[..]));
+            let other = variant_id(&main, header.vary, of(&fields.to_vec().leak()[..]));
+            assert_eq!(found, Selected::Other(other));
         }
     }
 
