@@ -17,6 +17,10 @@ pub struct ResponseDirectives {
     pub max_age_s: Option<u32>,
     /// `s-maxage`, in seconds; 0 if it is invalid.
     pub s_maxage_s: Option<u32>,
+    /// `s-maxage` has valid seconds, so that it is also a permission (RFC 9111 section 5.2.2.10).
+    pub has_valid_s_maxage: bool,
+    /// `must-revalidate` has no argument, so that it is also a permission (RFC 9111 section 3.5).
+    pub has_valid_must_revalidate: bool,
     /// `stale-while-revalidate`, in seconds behind the end of freshness; 0 if it is invalid.
     pub stale_while_revalidate_s: Option<u32>,
     /// `stale-if-error`, in seconds behind the end of freshness; 0 if it is invalid.
@@ -44,7 +48,10 @@ impl ResponseDirectives {
         let seconds = argument.delta_seconds().unwrap_or(0);
         match name {
             b"max-age" => _ = self.max_age_s.get_or_insert(seconds),
-            b"s-maxage" => _ = self.s_maxage_s.get_or_insert(seconds),
+            b"s-maxage" if self.s_maxage_s.is_none() => {
+                self.s_maxage_s = Some(seconds);
+                self.has_valid_s_maxage = argument.delta_seconds().is_some();
+            }
             b"stale-while-revalidate" => {
                 self.stale_while_revalidate_s.get_or_insert(seconds);
             }
@@ -64,6 +71,8 @@ impl ResponseDirectives {
                     && (!is_permission || *argument == Argument::None)
                 {
                     self.set = self.set.with(flag);
+                    self.has_valid_must_revalidate |=
+                        flag == DirectiveSet::MUST_REVALIDATE && *argument == Argument::None;
                 }
             }
         }
@@ -115,8 +124,12 @@ impl ResponseDirectives {
     /// Whether a response to a request with `Authorization` may be stored (RFC 9111 section 3.5).
     #[must_use]
     pub const fn allows_authorized(&self) -> bool {
-        let permitting = DirectiveSet::PUBLIC.with(DirectiveSet::MUST_REVALIDATE);
-        self.set.intersects(permitting) || self.s_maxage_s.is_some()
+        self.means_shared_caches() || self.has_valid_must_revalidate
+    }
+
+    /// Whether the server means shared caches: `public` or `s-maxage`, well-formed.
+    pub(super) const fn means_shared_caches(&self) -> bool {
+        self.set.contains(DirectiveSet::PUBLIC) || self.has_valid_s_maxage
     }
 }
 
@@ -278,6 +291,14 @@ mod tests {
             ("must-revalidate", true, true),
             ("proxy-revalidate", true, false),
             ("s-maxage=1", true, true),
+            ("s-maxage=\"1\"", true, true),
+            ("s-maxage=0", true, true),
+            ("s-maxage=x", true, false),
+            ("s-maxage", true, false),
+            ("s-maxage=x, s-maxage=1", true, false),
+            ("s-maxage=1, s-maxage=x", true, true),
+            ("must-revalidate=x", true, false),
+            ("must-revalidate=x, must-revalidate", true, true),
             ("no-cache", true, false),
             ("no-cache=\"a\"", false, false),
             ("public", false, true),

@@ -198,9 +198,7 @@ fn check_directives(request: &RequestFacts, response: &ResponseFacts) -> Result<
 pub const fn keeps_set_cookie(directives: &ResponseDirectives, policy: SetCookie) -> bool {
     match policy {
         SetCookie::Refuse => false,
-        SetCookie::IfPublic => {
-            directives.set.contains(DirectiveSet::PUBLIC) || directives.s_maxage_s.is_some()
-        }
+        SetCookie::IfPublic => directives.means_shared_caches(),
         SetCookie::Store => true,
     }
 }

@@ -260,6 +260,7 @@ fn cookies_need_permission() {
         ("max-age=60", SetCookie::IfPublic, refused),
         ("max-age=60, public", SetCookie::IfPublic, Ok(())),
         ("s-maxage=60", SetCookie::IfPublic, Ok(())),
+        ("max-age=60, s-maxage=x", SetCookie::IfPublic, refused),
         ("max-age=60", SetCookie::Store, Ok(())),
         (
             "max-age=60, no-cache=\"set-cookie\"",
