@@ -39,7 +39,8 @@ pub struct Header<'a> {
     pub error_s: i64,
     /// `Last-Modified`, seconds since 1970; -1 if there is none.
     pub last_modified_s: i64,
-    /// Time of the response or of its last validation, seconds since 1970.
+    /// Time of the response or of its last validation, seconds since 1970. In a file with notes it is earlier by the age of
+    /// the response at that time.
     pub date_s: i64,
     /// CRC-32 of the key.
     pub crc32: u32,

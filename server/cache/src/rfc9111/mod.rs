@@ -23,6 +23,7 @@ mod request_directives;
 mod response_directives;
 mod reuse;
 mod storable;
+mod stored;
 mod stored_fields;
 mod structured_field;
 mod targeted;
@@ -50,12 +51,13 @@ pub use preconditions::{Precondition, evaluate_precondition, range_applies};
 pub use request_directives::RequestDirectives;
 pub use response_directives::ResponseDirectives;
 pub use reuse::{
-    Mark, Reuse, StalePermission, Stored, ValidationReason, can_satisfy, is_error_status,
-    may_serve_on_error, may_serve_while_updating, reuse,
+    Reuse, StalePermission, ValidationReason, can_satisfy, is_error_status, may_serve_on_error,
+    may_serve_while_updating, reuse,
 };
 pub use storable::{
     NotStored, SetCookie, StorePolicy, check_storable, keeps_set_cookie, stored_method,
 };
+pub use stored::{Mark, Stored};
 pub use stored_fields::{served_fields, stored_fields};
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
 pub use update::{HeadEffect, head_effect, updated_fields};

@@ -5,103 +5,9 @@
 
 use engines::http::Method;
 
-use super::age::current_age_s;
 use super::directives::DirectiveSet;
 use super::request_directives::RequestDirectives;
-use super::response_directives::ResponseDirectives;
-
-/// A mark of a stored response, made by an invalidation or a purge.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mark {
-    /// There is none.
-    #[default]
-    None,
-    /// Stale from a time on: a soft purge, or a HEAD response that differs (RFC 9111 section 4.3.5).
-    Stale {
-        /// That time, in seconds since 1970.
-        since_s: i64,
-    },
-    /// To be validated before any use (RFC 9111 section 4.4).
-    Invalid,
-}
-
-/// The state of a stored response.
-#[derive(Clone, Copy, Debug)]
-pub struct Stored<'a> {
-    /// The directives of the response.
-    pub directives: &'a ResponseDirectives,
-    /// The freshness lifetime, in seconds.
-    pub lifetime_s: u32,
-    /// The age at reception or last validation, in seconds.
-    pub initial_age_s: u32,
-    /// The time of reception or last validation, in seconds since 1970.
-    pub response_time_s: i64,
-    /// A mark.
-    pub mark: Mark,
-}
-
-impl Stored<'_> {
-    /// The current age in seconds, the value of `Age` to send.
-    #[must_use]
-    pub fn age_s(&self, now_s: i64) -> u32 {
-        current_age_s(self.initial_age_s, self.response_time_s, now_s)
-    }
-
-    /// Seconds for which the response stays fresh; 0 or less if it is stale.
-    #[must_use]
-    pub fn ttl_s(&self, now_s: i64) -> i64 {
-        let ttl_s = i64::from(self.lifetime_s) - i64::from(self.age_s(now_s));
-        match self.mark {
-            Mark::None => ttl_s,
-            // A clock that was set back makes no marked response fresh.
-            Mark::Stale { since_s } => ttl_s.min(since_s.saturating_sub(now_s)).min(0),
-            Mark::Invalid => ttl_s.min(0),
-        }
-    }
-
-    /// Whether the response is fresh: its lifetime is greater than its age (RFC 9111 section 4.2).
-    #[must_use]
-    pub fn is_fresh(&self, now_s: i64) -> bool {
-        self.ttl_s(now_s) > 0
-    }
-
-    /// The time at which the response becomes stale, in seconds since 1970: `valid_sec` of nginx's stored head. It is before
-    /// the reception of a response that was stale then.
-    #[must_use]
-    pub fn fresh_until_s(&self) -> i64 {
-        let left_s = i64::from(self.lifetime_s) - i64::from(self.initial_age_s);
-        self.response_time_s.saturating_add(left_s)
-    }
-
-    /// Seconds after [`Self::fresh_until_s`] in which the response may be sent while it is updated: `updating_sec` of nginx's
-    /// stored head. 0 without `stale-while-revalidate`, or if another directive forbids it.
-    #[must_use]
-    pub fn updating_s(&self) -> i64 {
-        self.permitted_s(self.directives.stale_while_revalidate_s)
-    }
-
-    /// Seconds after [`Self::fresh_until_s`] in which the response may be sent after an error of the server: `error_sec` of
-    /// nginx's stored head. 0 without `stale-if-error`, or if another directive forbids it.
-    #[must_use]
-    pub fn error_s(&self) -> i64 {
-        self.permitted_s(self.directives.stale_if_error_s)
-    }
-
-    fn permitted_s(&self, stale_s: Option<u32>) -> i64 {
-        let permitted = stale_s.filter(|_| !self.directives.requires_validation());
-        permitted.map_or(0, i64::from)
-    }
-
-    /// Whether the response is at most `limit_s` seconds past its freshness.
-    fn is_within(&self, limit_s: Option<u32>, now_s: i64) -> bool {
-        limit_s.is_some_and(|limit_s| self.ttl_s(now_s) >= -i64::from(limit_s))
-    }
-
-    /// Whether no use without validation is permitted at all.
-    fn needs_validation(&self) -> bool {
-        self.mark == Mark::Invalid || self.directives.set.contains(DirectiveSet::NO_CACHE)
-    }
-}
+use super::stored::{Mark, Stored};
 
 /// Permission to use a stale response without validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -195,12 +101,7 @@ fn refuses_age(request: &RequestDirectives, stored: &Stored<'_>, now_s: i64) -> 
 /// prohibition in `s-maxage`, since servers send both to shared caches; the setting does not.
 #[must_use]
 pub fn may_serve_while_updating(stored: &Stored<'_>, configured: bool, now_s: i64) -> bool {
-    may_serve_stale(
-        stored,
-        stored.directives.stale_while_revalidate_s,
-        configured,
-        now_s,
-    )
+    may_serve_stale(stored, stored.stale_while_revalidate_s, configured, now_s)
 }
 
 /// Returns whether a stored response may be sent after an error of the server ([`is_error_status`], or no response).
@@ -215,10 +116,7 @@ pub fn may_serve_on_error(
     configured: bool,
     now_s: i64,
 ) -> bool {
-    let limit_s = stored
-        .directives
-        .stale_if_error_s
-        .max(request.stale_if_error_s);
+    let limit_s = stored.stale_if_error_s.max(request.stale_if_error_s);
     may_serve_stale(stored, limit_s, configured, now_s)
 }
 

@@ -6,9 +6,10 @@ use super::field_list::FieldList;
 use super::request_directives::RequestDirectives;
 use super::response_directives::ResponseDirectives;
 use super::reuse::{
-    Mark, Reuse, StalePermission, Stored, ValidationReason, can_satisfy, is_error_status,
-    may_serve_on_error, may_serve_while_updating, reuse,
+    Reuse, StalePermission, ValidationReason, can_satisfy, is_error_status, may_serve_on_error,
+    may_serve_while_updating, reuse,
 };
+use super::stored::{Mark, Stored};
 
 const STALE: Reuse = Reuse::Validate(ValidationReason::Stale);
 const REQUEST: Reuse = Reuse::Validate(ValidationReason::Request);
@@ -31,13 +32,7 @@ fn response(value: &str) -> ResponseDirectives {
 
 /// A response received at 1000 with an age of 10 s and a lifetime of 100 s.
 fn stored(directives: &ResponseDirectives) -> Stored<'_> {
-    Stored {
-        directives,
-        lifetime_s: 100,
-        initial_age_s: 10,
-        response_time_s: 1000,
-        mark: Mark::None,
-    }
+    Stored::received(directives, 100, 10, 1000)
 }
 
 /// The use of a stored response at an age.
@@ -272,14 +267,11 @@ fn stale_use_is_a_duration_behind_the_end_of_freshness() {
     let directives = response("stale-while-revalidate=5, stale-if-error=7");
     let one = stored(&directives);
     assert_eq!((one.age_s(1000), one.ttl_s(1000)), (10, 90));
-    assert_eq!(one.fresh_until_s(), 1090);
+    assert_eq!(one.fresh_until_s, 1090);
     assert!(one.is_fresh(1089) && !one.is_fresh(1090));
     assert_eq!((one.updating_s(), one.error_s()), (5, 7));
-    let old = Stored {
-        initial_age_s: 500,
-        ..one
-    };
-    assert_eq!((old.fresh_until_s(), old.ttl_s(1000)), (600, -400));
+    let old = Stored::received(&directives, 100, 500, 1000);
+    assert_eq!((old.fresh_until_s, old.ttl_s(1000)), (600, -400));
     assert_eq!((old.updating_s(), old.error_s()), (5, 7));
     for control in [
         "",

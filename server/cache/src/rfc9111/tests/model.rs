@@ -89,12 +89,11 @@ struct Entry {
 
 impl Entry {
     fn stored(&self) -> Stored<'_> {
+        let directives = &self.facts.directives;
+        let (lifetime_s, age_s) = (self.lifetime_s, self.initial_age_s);
         Stored {
-            directives: &self.facts.directives,
-            lifetime_s: self.lifetime_s,
-            initial_age_s: self.initial_age_s,
-            response_time_s: self.response_time_s,
             mark: self.mark,
+            ..Stored::received(directives, lifetime_s, age_s, self.response_time_s)
         }
     }
 

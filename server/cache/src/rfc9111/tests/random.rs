@@ -3,7 +3,7 @@
 use engines::http::{FieldId, Fields, Method};
 
 use super::super::{
-    CDN_CACHE_CONTROL, FieldList, FreshnessPolicy, Heuristic, IgnoredFields, Mark, RequestFacts,
+    CDN_CACHE_CONTROL, FieldList, FreshnessPolicy, Heuristic, IgnoredFields, RequestFacts,
     ResponseFacts, Reuse, StorePolicy, Stored, TargetUri, Validators, Vary, VaryPolicy,
 };
 use super::super::{
@@ -142,13 +142,8 @@ fn check(request: FieldList<'_>, response: FieldList<'_>, status: u16) {
     let is_stored = check_storable(&facts, &found, lifetime, &StorePolicy::default()).is_ok();
     assert!(!(is_stored && (found.vary == Vary::Any || found.has_set_cookie || status == 304)));
 
-    let stored = Stored {
-        directives: &found.directives,
-        lifetime_s: lifetime.seconds,
-        initial_age_s: initial_age_s(found.age_s, found.date_s, NOW_S, NOW_S),
-        response_time_s: NOW_S,
-        mark: Mark::None,
-    };
+    let age_s = initial_age_s(found.age_s, found.date_s, NOW_S, NOW_S);
+    let stored = Stored::received(&found.directives, lifetime.seconds, age_s, NOW_S);
     let reused = reuse(&facts.directives, Some(&stored), NOW_S);
     if reused == Reuse::Fresh {
         assert!(
