@@ -4,8 +4,8 @@
 //! looks at the file that the id of its variant names, and its response is stored there.
 //!
 //! The `Vary` of a new file is [`stored_vary`], from which nginx reads the same names. nginx itself stores the text as
-//! received and does not split it at tabs. It would look for a field whose name begins with a tab, so all requests would be
-//! one variant. Such a file has the id of no variant here and is not used.
+//! received and does not split it at tabs. No request has the name with the tab, so all requests would
+//! be one variant. Such a file has the id of no variant here and is not used.
 //!
 //! Source: RFC 9111 section 4.1; names of the files that nginx 1.31.4 writes.
 

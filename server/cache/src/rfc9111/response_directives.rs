@@ -114,6 +114,22 @@ impl ResponseDirectives {
         )
     }
 
+    /// Whether `other` differs at most in numbers of seconds. A 304 with these directives can change the times of a file in
+    /// place; otherwise its response head must be replaced, since it has the other directives
+    /// ([`Stored::header`](super::Stored::header)).
+    #[must_use]
+    pub fn differs_in_seconds_only(&self, other: &Self) -> bool {
+        let without_seconds = |directives: &Self| Self {
+            max_age_s: None,
+            // Its presence forbids stale responses.
+            s_maxage_s: directives.s_maxage_s.map(|_| 0),
+            stale_while_revalidate_s: None,
+            stale_if_error_s: None,
+            ..directives.clone()
+        };
+        without_seconds(self) == without_seconds(other)
+    }
+
     /// Whether a field is excluded from storage, by a qualified `no-cache` or `private`.
     #[must_use]
     pub fn excludes(&self, name: &[u8]) -> bool {
@@ -280,6 +296,27 @@ mod tests {
         }
         for value in ["public=x", "must-understand=x", "immutable;", "public x"] {
             assert_eq!(control(value).set, DirectiveSet::default(), "{value}");
+        }
+    }
+
+    /// RFC 9111 section 4.3.4.
+    #[test]
+    fn a_304_in_place_has_the_same_restrictions() {
+        for (one, other, expected) in [
+            ("max-age=1", "max-age=2", true),
+            ("max-age=1", "", true),
+            ("stale-while-revalidate=1", "stale-if-error=1", true),
+            ("s-maxage=1", "s-maxage=2", true),
+            ("s-maxage=1", "max-age=1", false),
+            ("s-maxage=1", "s-maxage=x", false),
+            ("max-age=1", "max-age=1, must-revalidate", false),
+            ("no-cache", "", false),
+            ("no-cache", "no-cache=\"a\"", false),
+            ("private=\"a\"", "private=\"b\"", false),
+        ] {
+            let (one, other) = (control(one), control(other));
+            assert_eq!(one.differs_in_seconds_only(&other), expected, "{other:?}");
+            assert_eq!(other.differs_in_seconds_only(&one), expected, "{other:?}");
         }
     }
 

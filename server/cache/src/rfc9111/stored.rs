@@ -101,6 +101,8 @@ impl<'a> Stored<'a> {
 
     /// Returns a binary head with the times of this response: all that a 304 changes in a file in place.
     ///
+    /// [`ResponseDirectives::differs_in_seconds_only`] checks whether the stored response head still applies.
+    ///
     /// `date_s` becomes the time at which the age was 0, so that the age is that of the 304 although the notes stay. The
     /// mark has no effect.
     #[must_use]
