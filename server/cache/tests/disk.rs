@@ -53,7 +53,9 @@ fn round_trip(rng: &mut Rng) {
         tags: tags.text(),
         body_len: maybe(rng, body_len),
     };
-    let head = [&text(rng, 400)[..], b"\r\n\r\n"].concat();
+    let mut head = [&text(rng, 400)[..], b"\r\n\r\n"].concat();
+    // A head that begins with 0 is a frame of HTTP/2.
+    head[0] = head[0].max(1);
     let has_notes = rng.bool();
     let bytes = encode(&header, &key, &head, has_notes.then_some(&notes)).expect("it is short");
     let file_len = bytes.len() as u64 + body_len;
@@ -148,5 +150,18 @@ fn positions_out_of_bounds_are_refused() {
         (65535, Invalid::HeadLength),
     ] {
         assert_eq!(with(56, body_start), (Err(error), Err(error)));
+    }
+}
+
+#[test]
+fn a_head_in_frames_of_http_2_is_refused() {
+    let key = CacheKey::new(*b"k").expect("it is short");
+    let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    let headers = [&[0, 0x40, 0, 1, 4, 0, 0, 0, 1][..], &[0x88; 0x4000]].concat();
+    for frames in [&settings[..], &headers] {
+        let bytes = encode(&Header::default(), &key, frames, None).expect("it is short");
+        let len = bytes.len() as u64;
+        assert_eq!(parse(&bytes, len, &key), Err(Invalid::Frames));
+        assert_eq!(parse_unknown(&bytes, len), Err(Invalid::Frames));
     }
 }

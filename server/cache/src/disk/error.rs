@@ -18,6 +18,8 @@ pub enum Invalid {
     Key,
     /// The body begins before the response head.
     BodyStart,
+    /// The response head is in frames of HTTP/2, as stored by nginx with `proxy_http_version 2`.
+    Frames,
     /// The file ends before its body.
     HeadLength,
     /// The length of the entity tag is impossible.
@@ -39,6 +41,7 @@ impl fmt::Display for Invalid {
             Self::Version(_) => "version mismatch",
             Self::Key => "has md5 collision",
             Self::BodyStart => "has incorrect body start",
+            Self::Frames => "has a head in frames of HTTP/2",
             Self::HeadLength => "is truncated in its header",
             Self::EtagLength => "has incorrect etag length",
             Self::VaryLength => "has incorrect vary length",

@@ -82,6 +82,10 @@ fn split<'a>(bytes: &'a [u8], file_len: u64, header: Header<'a>) -> Result<Prefi
         return Err(Invalid::Key);
     };
     let (head, notes) = notes::split(&bytes[start..])?;
+    // The length of a frame is at most 16,384, of three bytes. No other head begins with 0.
+    if head.first() == Some(&0) {
+        return Err(Invalid::Frames);
+    }
     if notes.body_len.is_some_and(|len| len != body_len) {
         return Err(Invalid::BodyLength);
     }
