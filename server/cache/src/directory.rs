@@ -3,23 +3,27 @@
 //! A file gets its name when it is whole ([`Directory::publish`]). Later only its binary head changes, in place, as in
 //! nginx. Several processes may use a directory: each file is verified when it is opened, and may be missing.
 //!
-//! Absent: bodies, which requests write and send themselves; temporary files, which `server_base::files` creates.
+//! Absent: bodies, which requests write and send themselves; temporary files, which `server_base::files` creates, except
+//! for copies.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, ReadDir};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::fs::statvfs;
 
-use crate::disk::{HEADER_BYTES, Header, Invalid, Prefix, parse_unknown};
-use crate::key::EntryId;
-use crate::names::Levels;
+use crate::disk::{HEADER_BYTES, Header, Invalid, Prefix, parse, parse_unknown};
+use crate::key::{CacheKey, EntryId};
+use crate::names::{Levels, temp_path};
 
 /// The first read of a file, bytes.
 const READ_BYTES: usize = 4096;
+/// Names that are tried for a temporary file.
+const TEMP_TRIES: u32 = 100;
 /// Unit of the sizes that the system reports for files, bytes.
 const SYSTEM_BLOCK_BYTES: u64 = 512;
 
@@ -31,11 +35,31 @@ pub struct Directory {
     block_bytes: u64,
 }
 
-/// The begin of a file, for periodic work.
+/// The begin of a file.
 #[derive(Debug)]
 pub struct FileStart {
     bytes: Vec<u8>,
-    len: u64,
+    identity: FileIdentity,
+}
+
+/// Distinguishes a file from others that have had its name.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileIdentity {
+    /// Its inode number.
+    pub uniq: u64,
+    /// Its length, bytes.
+    pub len: u64,
+}
+
+impl FileIdentity {
+    /// Returns the identity of a file with this metadata.
+    #[must_use]
+    pub fn of(meta: &Metadata) -> Self {
+        Self {
+            uniq: meta.ino(),
+            len: meta.size(),
+        }
+    }
 }
 
 impl Directory {
@@ -94,22 +118,54 @@ impl Directory {
         Ok(all.f_bavail.saturating_mul(all.f_frsize))
     }
 
-    /// Renames a whole file to the path of an entry, and returns its metadata. Subdirectories are created.
+    /// Gives a whole file, opened as `file`, the path of an entry, and returns its metadata. Subdirectories are created. A
+    /// file on another file system is copied first, as in nginx.
     ///
     /// # Errors
-    /// The file cannot be renamed, or is on another file system.
-    pub fn publish(&self, temp: &Path, id: &EntryId) -> io::Result<Metadata> {
+    /// The file cannot be renamed or copied.
+    pub fn publish(&self, temp: &Path, file: &File, id: &EntryId) -> io::Result<Metadata> {
+        // Of the descriptor: another process may replace the file as soon as it has its name.
+        let meta = file.metadata()?;
+        match self.rename(temp, id) {
+            Err(error) if error.kind() == io::ErrorKind::CrossesDevices => {
+                let meta = self.publish_copy(temp, id)?;
+                fs::remove_file(temp)?;
+                Ok(meta)
+            }
+            renamed => renamed.map(|()| meta),
+        }
+    }
+
+    fn rename(&self, temp: &Path, id: &EntryId) -> io::Result<()> {
         let path = self.path_of(id);
         match fs::rename(temp, &path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let parent = path.parent().unwrap_or(&self.path);
-                let mut builder = DirBuilder::new();
-                builder.recursive(true).mode(0o700).create(parent)?;
-                fs::rename(temp, &path)?;
+                self.create_parent(&path)?;
+                fs::rename(temp, &path)
             }
-            renamed => renamed?,
+            renamed => renamed,
         }
-        fs::symlink_metadata(&path)
+    }
+
+    fn create_parent(&self, path: &Path) -> io::Result<()> {
+        let parent = path.parent().unwrap_or(&self.path);
+        let mut builder = DirBuilder::new();
+        builder.recursive(true).mode(0o700).create(parent)
+    }
+
+    /// Copies a file to a temporary one beside the path of an entry, and renames the copy. Returns its metadata.
+    fn publish_copy(&self, source: &Path, id: &EntryId) -> io::Result<Metadata> {
+        let path = self.path_of(id);
+        self.create_parent(&path)?;
+        let (temp, mut copy) = create_temp(&path)?;
+        let copied = File::open(source)
+            .and_then(|mut source| io::copy(&mut source, &mut copy))
+            .and_then(|_| copy.metadata())
+            .and_then(|meta| fs::rename(&temp, &path).map(|()| meta));
+        if copied.is_err() {
+            let _ = fs::remove_file(&temp);
+        }
+        copied
     }
 
     /// Removes the file of an entry. Returns whether it existed.
@@ -125,10 +181,23 @@ impl Directory {
     /// # Errors
     /// The file is missing or cannot be read.
     pub fn read_start(&self, id: &EntryId) -> io::Result<FileStart> {
+        self.open_entry(id, READ_BYTES).map(|(_, start)| start)
+    }
+
+    /// Opens the file of an entry for a hit, and reads its begin: `first` bytes, and more if its body begins later.
+    /// [`crate::index::StoredEntry::body_start`] is a good value.
+    ///
+    /// If [`FileStart::identity`] has another inode number than the entry, another process has replaced the file: the hit
+    /// is checked with epoch 0.
+    ///
+    /// # Errors
+    /// The file is missing or cannot be read.
+    pub fn open_entry(&self, id: &EntryId, first: usize) -> io::Result<(File, FileStart)> {
         let file = File::open(self.path_of(id))?;
-        let len = file.metadata()?.len();
+        let identity = FileIdentity::of(&file.metadata()?);
+        let len = identity.len;
         let mut bytes = Vec::new();
-        let mut needed = READ_BYTES;
+        let mut needed = first.max(HEADER_BYTES);
         loop {
             let at = bytes.len();
             let end = usize::try_from(len).unwrap_or(usize::MAX).min(needed);
@@ -138,20 +207,25 @@ impl Directory {
                 Err(Invalid::Incomplete { needed: more }) if more > bytes.len() && at < end => {
                     needed = more;
                 }
-                _ => return Ok(FileStart { bytes, len }),
+                _ => return Ok((file, FileStart { bytes, identity })),
             }
         }
     }
 
-    /// Replaces the binary head of a file by that of a validated response. Returns whether it was done: another process may
-    /// have replaced the file.
+    /// Replaces the binary head of the file that was `validated` by a newer one. Returns whether it was done: the file may
+    /// have been replaced since, by another response with equal times and lengths of its head.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn update_header(&self, id: &EntryId, newer: &Header<'_>) -> io::Result<bool> {
-        self.change_header(id, |old| {
+    pub fn update_header(
+        &self,
+        id: &EntryId,
+        validated: FileIdentity,
+        newer: &Header<'_>,
+    ) -> io::Result<bool> {
+        self.change_header(id, |identity, old| {
             let bytes = newer.encode().ok();
-            bytes.filter(|_| old.may_update(newer))
+            bytes.filter(|_| identity == validated && old.may_update(newer))
         })
     }
 
@@ -160,7 +234,7 @@ impl Directory {
     /// # Errors
     /// The file cannot be read or written.
     pub fn expire(&self, id: &EntryId, now_s: i64) -> io::Result<bool> {
-        self.change_header(id, |old| {
+        self.change_header(id, |_, old| {
             let valid_s = old.valid_s.min(now_s - 1);
             Header { valid_s, ..*old }.encode().ok()
         })
@@ -169,7 +243,7 @@ impl Directory {
     fn change_header(
         &self,
         id: &EntryId,
-        change: impl FnOnce(&Header<'_>) -> Option<[u8; HEADER_BYTES]>,
+        change: impl FnOnce(FileIdentity, &Header<'_>) -> Option<[u8; HEADER_BYTES]>,
     ) -> io::Result<bool> {
         let opened = OpenOptions::new()
             .read(true)
@@ -179,12 +253,13 @@ impl Directory {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
             opened => opened?,
         };
+        let identity = FileIdentity::of(&file.metadata()?);
         let mut bytes = [0; HEADER_BYTES];
         file.read_exact_at(&mut bytes, 0)?;
         let Ok(old) = Header::parse(&bytes) else {
             return Ok(false);
         };
-        let Some(newer) = change(&old) else {
+        let Some(newer) = change(identity, &old) else {
             return Ok(false);
         };
         file.write_all_at(&newer, 0)?;
@@ -202,6 +277,26 @@ impl Directory {
     }
 }
 
+/// Creates a temporary file for an entry with this path.
+fn create_temp(path: &Path) -> io::Result<(PathBuf, File)> {
+    static NUMBER: AtomicU32 = AtomicU32::new(0);
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).mode(0o600);
+    let mut tries = 0;
+    loop {
+        // Other processes begin at other numbers.
+        let number = std::process::id().wrapping_mul(1 << 12);
+        let number = number.wrapping_add(NUMBER.fetch_add(1, Ordering::Relaxed));
+        let temp = temp_path(path.as_os_str().as_bytes(), number);
+        let temp = PathBuf::from(OsStr::from_bytes(&temp));
+        tries += 1;
+        match options.open(&temp) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && tries < TEMP_TRIES => {}
+            opened => return opened.map(|file| (temp, file)),
+        }
+    }
+}
+
 /// Returns whether the file of a finished operation existed.
 fn exists(done: io::Result<()>) -> io::Result<bool> {
     match done {
@@ -216,6 +311,24 @@ impl FileStart {
     /// # Errors
     /// The file is damaged.
     pub fn parse(&self) -> Result<Prefix<'_>, Invalid> {
-        parse_unknown(&self.bytes, self.len)
+        parse_unknown(&self.bytes, self.identity.len)
+    }
+
+    /// Parses it, and verifies that it belongs to a key.
+    ///
+    /// # Errors
+    /// The file is damaged, or has another key.
+    pub fn parse_for(&self, key: &CacheKey) -> Result<Prefix<'_>, Invalid> {
+        parse(&self.bytes, self.identity.len, key)
+    }
+
+    /// Returns the identity of its file.
+    #[must_use]
+    pub fn identity(&self) -> FileIdentity {
+        self.identity
     }
 }
+
+#[cfg(test)]
+#[path = "directory_tests.rs"]
+mod tests;

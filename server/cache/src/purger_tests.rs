@@ -55,7 +55,7 @@ impl Site {
         fs::write(&temp, bytes).expect("there is space");
         let meta = self
             .directory
-            .publish(&temp, &key.id())
+            .publish(&temp, &fs::File::open(&temp).expect("it exists"), &key.id())
             .expect("one directory");
         let file = StoredFile {
             blocks: self.directory.blocks(&meta),
@@ -156,7 +156,8 @@ fn a_head_is_replaced_unless_the_file_was() {
         valid_s: 123,
         ..old
     };
-    let update = |key: &CacheKey, header| site.directory.update_header(&key.id(), header);
+    let seen = start.identity();
+    let update = |key: &CacheKey, header| site.directory.update_header(&key.id(), seen, header);
     assert!(update(&one, &newer).expect("it is written"));
     assert_eq!(site.valid_s(&one), Some(123));
     let other = Header {
@@ -165,6 +166,11 @@ fn a_head_is_replaced_unless_the_file_was() {
     };
     assert!(!update(&one, &other).expect("it is read"));
     assert!(!update(&missing, &newer).expect("it is missing"));
+    // Another response, without validators, with a head of the same length. The first one still has its descriptor.
+    let (_open, _) = site.directory.open_entry(&one.id(), 0).expect("it exists");
+    site.store(&one, b"");
+    assert!(!update(&one, &newer).expect("it is read"));
+    assert_eq!(site.valid_s(&one), Some(i64::from(NOW_S) + 60));
     assert!(site.directory.remove(&one.id()).expect("it exists"));
     assert!(!site.directory.remove(&one.id()).expect("it is missing"));
     assert!(site.directory.available_bytes().expect("it exists") > 0);

@@ -1,0 +1,101 @@
+//! Files get the paths of entries, and are opened for hits.
+
+use std::io::Read;
+
+use super::*;
+use crate::disk::encode;
+
+/// A directory that is removed at the end.
+struct Site {
+    path: PathBuf,
+    directory: Directory,
+}
+
+impl Site {
+    fn new(name: &str) -> Self {
+        let path = format!("firstbyte-directory-{name}-{}", std::process::id());
+        let path = std::env::temp_dir().join(path);
+        let _ = fs::remove_dir_all(&path);
+        fs::create_dir_all(&path).expect("a temporary directory");
+        let levels = Levels::parse(b"1:2").expect("levels");
+        let directory = Directory::open(&path, levels).expect("it exists");
+        Self { path, directory }
+    }
+
+    /// Writes a temporary file.
+    fn write(&self, name: &str, bytes: &[u8]) -> (PathBuf, File) {
+        let path = self.path.join(name);
+        fs::write(&path, bytes).expect("there is space");
+        let file = File::open(&path).expect("it exists");
+        (path, file)
+    }
+}
+
+impl Drop for Site {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.path);
+    }
+}
+
+fn key() -> CacheKey {
+    CacheKey::new(*b"/a").expect("it is short")
+}
+
+#[test]
+fn metadata_are_those_of_the_file_that_was_written() {
+    let site = Site::new("meta");
+    let (temp, _) = site.write("temp", b"12345");
+    // Another process replaces the path as soon as it exists.
+    let (_, written) = site.write("written", b"123");
+    let meta = site.directory.publish(&temp, &written, &key().id());
+    assert_eq!(meta.expect("one directory").size(), 3);
+}
+
+#[test]
+fn a_file_of_another_file_system_is_copied() {
+    let site = Site::new("copy");
+    let id = key().id();
+    let path = site.directory.path_of(&id);
+    let (temp, _) = site.write("temp", b"response");
+    let meta = site.directory.publish_copy(&temp, &id).expect("a copy");
+    assert_eq!((meta.size(), meta.mode() & 0o777), (8, 0o600));
+    let found = fs::metadata(&path).expect("it has its name");
+    assert_eq!(FileIdentity::of(&found), FileIdentity::of(&meta));
+    assert_eq!(fs::read(&path).expect("it exists"), b"response");
+    let parent = path.parent().expect("it has one");
+    let names = fs::read_dir(parent).expect("it exists");
+    assert_eq!(names.count(), 1, "the temporary name is gone");
+    // Nothing is left of a copy that fails.
+    let missing = site.path.join("missing");
+    assert!(site.directory.publish_copy(&missing, &id).is_err());
+    assert_eq!(fs::read_dir(parent).expect("it exists").count(), 1);
+}
+
+#[test]
+fn a_hit_opens_and_reads_a_file_at_once() {
+    let site = Site::new("hit");
+    let key = key();
+    let head = [&b"HTTP/1.1 200 OK\r\nX: "[..], &[b'x'; 5000], b"\r\n\r\n"].concat();
+    let mut bytes = encode(&Header::default(), &key, &head, None).expect("it is short");
+    let body_start = bytes.len();
+    bytes.extend_from_slice(b"body");
+    let (temp, file) = site.write("temp", &bytes);
+    let meta = site.directory.publish(&temp, &file, &key.id());
+    let meta = meta.expect("one directory");
+    for first in [0, body_start, bytes.len(), usize::MAX] {
+        let opened = site.directory.open_entry(&key.id(), first);
+        let (mut file, start) = opened.expect("it exists");
+        assert_eq!(start.identity(), FileIdentity::of(&meta));
+        let prefix = start.parse_for(&key).expect("it is whole");
+        assert_eq!((prefix.head, prefix.body_len), (&head[..], 4));
+        let other = CacheKey::new(*b"/b").expect("it is short");
+        assert_eq!(start.parse_for(&other), Err(Invalid::Key));
+        let mut all = Vec::new();
+        file.read_to_end(&mut all).expect("its position is 0");
+        assert_eq!(all, bytes);
+    }
+    site.directory.remove(&key.id()).expect("it exists");
+    let missing = site.directory.open_entry(&key.id(), 0);
+    let error = missing.expect_err("it was removed").kind();
+    assert_eq!(error, io::ErrorKind::NotFound);
+}
