@@ -56,8 +56,11 @@ pub struct Progress {
 pub enum FillEnd {
     /// The body is whole.
     Done,
-    /// The response has ended early, or may not be stored. Without a head, a consumer asks the server itself.
+    /// The response has ended early. Without a head, a consumer calls [`crate::index::Index::begin_fill`] again: one of them
+    /// sends the next request.
     Failed,
+    /// The response may not be stored. Without a head, each consumer sends its own request.
+    NotStorable,
     /// There is no body: the stored response is still valid, or the server has failed. A consumer looks up the entry again.
     Settled,
 }
@@ -66,6 +69,7 @@ const RECEIVING: u8 = 0;
 const DONE: u8 = 1;
 const FAILED: u8 = 2;
 const SETTLED: u8 = 3;
+const NOT_STORABLE: u8 = 4;
 
 /// Consumers, each with a slot for its waker.
 #[derive(Debug, Default)]
@@ -135,6 +139,11 @@ impl Fill {
         self.end(SETTLED);
     }
 
+    /// Ends the fill of a response that may not be stored. A second end is ignored.
+    pub fn refuse(&self) {
+        self.end(NOT_STORABLE);
+    }
+
     fn end(&self, state: u8) {
         let relaxed = Ordering::Relaxed;
         let ended = self
@@ -153,6 +162,7 @@ impl Fill {
             DONE => Some(FillEnd::Done),
             FAILED => Some(FillEnd::Failed),
             SETTLED => Some(FillEnd::Settled),
+            NOT_STORABLE => Some(FillEnd::NotStorable),
             _ => None,
         };
         Progress {

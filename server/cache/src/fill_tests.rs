@@ -57,10 +57,11 @@ fn consumers_are_woken_once_by_each_progress() {
 #[test]
 fn the_first_end_counts() {
     type End = fn(&Fill);
-    let ends: [(End, FillEnd); 3] = [
+    let ends: [(End, FillEnd); 4] = [
         (Fill::finish, FillEnd::Done),
         (Fill::fail, FillEnd::Failed),
         (Fill::settle, FillEnd::Settled),
+        (Fill::refuse, FillEnd::NotStorable),
     ];
     for (first, end) in ends {
         let fill = Fill::new(0, 0);

@@ -56,18 +56,20 @@ pub fn manage(
     let mut step = Step::new(conf.pace, clock);
     // Entries that requests have removed for others. One may have been stored again.
     for id in index.take_doomed(conf.pace.files.max(1) as usize) {
-        if !index.has_file(&id) {
-            files.remove(&id);
-        }
+        index.remove_unused(&id, || files.remove(&id));
         step.count();
     }
     while let Some(victim) = index.expire_one(now_s, conf.inactive_s) {
         if victim.has_file {
-            files.remove(&victim.id);
+            index.remove_unused(&victim.id, || files.remove(&victim.id));
         }
         if step.count() {
             return conf.pace.sleep_ms;
         }
+    }
+    // Their blocks still count, so other entries would be removed for them.
+    if index.doomed() > 0 {
+        return conf.pace.sleep_ms;
     }
     while is_too_large(index, conf, files) {
         let Some(victim) = index.evict_one() else {
@@ -75,7 +77,7 @@ pub fn manage(
             return if is_empty { PAUSE_MS } else { BUSY_MS };
         };
         if victim.has_file {
-            files.remove(&victim.id);
+            index.remove_unused(&victim.id, || files.remove(&victim.id));
         }
         if step.count() {
             return conf.pace.sleep_ms;

@@ -153,3 +153,23 @@ fn entries_in_use_are_left_alone() {
     assert_eq!(run(&index, &conf, &mut files, NOW_S), 10_000);
     assert_eq!(files.removed, ids(0..1));
 }
+
+#[test]
+fn files_that_requests_have_replaced_are_removed_without_a_long_pause() {
+    let index = index(100);
+    for n in 0..350 {
+        store_key(&index, &format!("/{n}"));
+    }
+    index.set_entries_max(1000);
+    assert_eq!((index.stats().doomed, index.stats().blocks), (250, 350));
+    let conf = ManagerConf {
+        max_blocks: 101,
+        ..ManagerConf::default()
+    };
+    let mut files = Files::default();
+    let pauses = [(); 3].map(|()| run(&index, &conf, &mut files, NOW_S));
+    assert_eq!(pauses, [50, 50, 10_000]);
+    assert_eq!(files.removed.len(), 250);
+    let stats = index.stats();
+    assert_eq!((stats.entries, stats.doomed, stats.blocks), (100, 0, 100));
+}

@@ -3,16 +3,25 @@
 //! Purged entries are no longer served before this work begins; it frees their space, and makes the purge outlive the
 //! process.
 
+use std::io;
+
 use crate::directory::Directory;
 use crate::index::{Index, PurgeFacts, Walk, WalkAction, WalkEntry};
 use crate::key::entry_id;
 use crate::pace::{Pace, Step};
+
+/// Maximum number of entries whose files cannot be read, before the walk waits for them.
+pub const UNREADABLE_MAX: usize = 64;
+/// Pause after a file that cannot be read, milliseconds.
+const UNREADABLE_MS: u64 = 1000;
 
 /// The purger of a cache.
 #[derive(Debug, Default)]
 pub struct Purger {
     walk: Option<Walk>,
     entries: Vec<WalkEntry>,
+    /// Entries that are read again.
+    unreadable: Vec<WalkEntry>,
 }
 
 /// The result of a step.
@@ -28,7 +37,8 @@ pub enum PurgeStep {
 
 impl Purger {
     /// Purges entries up to the bounds of a pace. `clock` returns monotonic milliseconds, `now_s` is in seconds since 1970.
-    /// `failed` is called for a file that cannot be removed or changed.
+    /// `failed` is called for a file that cannot be read, removed or changed. A file that cannot be read is left alone, and
+    /// read again: a purge ends once all files were read.
     pub fn step(
         &mut self,
         index: &Index,
@@ -36,10 +46,10 @@ impl Purger {
         pace: Pace,
         clock: &dyn Fn() -> u64,
         now_s: i64,
-        mut failed: impl FnMut(std::io::Error),
+        mut failed: impl FnMut(io::Error),
     ) -> PurgeStep {
         if self.walk.is_none() {
-            self.walk = index.begin_walk();
+            self.walk = index.begin_walk(clock());
         }
         let Some(walk) = &mut self.walk else {
             return PurgeStep::Idle;
@@ -47,20 +57,28 @@ impl Purger {
         let mut step = Step::new(pace, clock);
         loop {
             while let Some(entry) = self.entries.pop() {
-                let action = judge(index, directory, walk, &entry);
-                let done = match action {
-                    WalkAction::Keep => Ok(true),
-                    WalkAction::Remove => directory.remove(&entry.id),
-                    WalkAction::Expire => directory.expire(&entry.id, now_s),
-                };
-                if let Err(error) = done {
-                    failed(error);
+                match judge(index, directory, walk, &entry) {
+                    Ok(action) => {
+                        if let Err(error) = carry_out(action, index, directory, &entry, now_s) {
+                            failed(error);
+                        }
+                    }
+                    Err(error) => {
+                        self.unreadable.push(entry);
+                        failed(error);
+                        return PurgeStep::Again(pace.sleep_ms.max(UNREADABLE_MS));
+                    }
                 }
                 if step.count() {
                     return PurgeStep::Again(pace.sleep_ms);
                 }
             }
-            if !index.walk_step(walk, &mut self.entries) {
+            let is_waiting = self.unreadable.len() >= UNREADABLE_MAX;
+            if is_waiting || !index.walk_step(walk, &mut self.entries) {
+                if !self.unreadable.is_empty() {
+                    std::mem::swap(&mut self.entries, &mut self.unreadable);
+                    continue;
+                }
                 let purged = walk.purged();
                 index.end_walk(*walk);
                 self.walk = None;
@@ -73,16 +91,44 @@ impl Purger {
     }
 }
 
-/// Reads the head of an entry, and decides about it.
-fn judge(index: &Index, directory: &Directory, walk: &mut Walk, entry: &WalkEntry) -> WalkAction {
-    let start = directory.read_start(&entry.id).ok();
+/// Reads the head of an entry, and decides about it. A missing or damaged file is purged.
+fn judge(
+    index: &Index,
+    directory: &Directory,
+    walk: &mut Walk,
+    entry: &WalkEntry,
+) -> io::Result<WalkAction> {
+    let start = match directory.read_start(&entry.id) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        start => Some(start?),
+    };
     let prefix = start.as_ref().and_then(|start| start.parse().ok());
     let facts = prefix.map(|prefix| PurgeFacts {
         main: entry_id(prefix.key),
         key: prefix.key,
         tags: prefix.notes.tags,
     });
-    index.judge(walk, entry, facts.as_ref())
+    Ok(index.judge(walk, entry, facts.as_ref()))
+}
+
+fn carry_out(
+    action: WalkAction,
+    index: &Index,
+    directory: &Directory,
+    entry: &WalkEntry,
+    now_s: i64,
+) -> io::Result<()> {
+    match action {
+        WalkAction::Keep => {}
+        WalkAction::Remove => {
+            let removed = index.remove_unused(&entry.id, || directory.remove(&entry.id));
+            removed.transpose()?;
+        }
+        WalkAction::Expire => {
+            directory.expire(&entry.id, now_s)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

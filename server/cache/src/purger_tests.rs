@@ -80,7 +80,7 @@ impl Site {
         let mut steps = 1;
         loop {
             let (index, directory) = (&self.index, &self.directory);
-            let fail = |error: std::io::Error| panic!("{error}");
+            let fail = |error: io::Error| panic!("{error}");
             match purger.step(index, directory, pace, &|| 0, NOW_S.into(), fail) {
                 PurgeStep::Done(purged) => return (steps, purged),
                 PurgeStep::Again(ms) => assert_eq!(ms, pace.sleep_ms),
@@ -175,4 +175,37 @@ fn a_head_is_replaced_unless_the_file_was() {
     assert!(!site.directory.remove(&one.id()).expect("it is missing"));
     assert!(site.directory.available_bytes().expect("it exists") > 0);
     assert!(site.directory.block_bytes() >= 512);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_left_alone() {
+    let site = Site::new("unreadable");
+    let all = ["/a", "/b", "/c"].map(key);
+    for key in &all {
+        site.store(key, b"");
+    }
+    let epoch = site.index.purge_prefix(b"/a", PurgeMode::Hard);
+    let epoch = epoch.expect("there are few");
+    // Reading fails as it does without descriptors.
+    let path = site.directory.path_of(&all[1].id());
+    let (kept, pace) = (site.path.join("kept"), Pace::default());
+    fs::rename(&path, &kept).expect("it exists");
+    std::os::unix::fs::symlink(&path, &path).expect("a loop");
+    let mut purger = Purger::default();
+    let mut errors = 0;
+    let mut step = || {
+        let (index, directory) = (&site.index, &site.directory);
+        let step = purger.step(index, directory, pace, &|| 0, NOW_S.into(), |_| errors += 1);
+        (step, std::mem::take(&mut errors))
+    };
+    for _ in 0..3 {
+        assert_eq!(step(), (PurgeStep::Again(1000), 1));
+        assert!(site.index.has_file(&all[1].id()));
+        assert!(!site.index.has_purge_ended(epoch));
+    }
+    assert!(!site.index.has_file(&all[0].id()), "others were purged");
+    fs::rename(&kept, &path).expect("it exists");
+    assert_eq!(step(), (PurgeStep::Done(1), 0));
+    assert!(site.index.has_purge_ended(epoch));
+    assert_eq!(site.valid_s(&all[1]), Some(i64::from(NOW_S) + 60));
 }

@@ -20,8 +20,12 @@ const SHARD_ENTRIES: u64 = 1024;
 const SHARDS_MAX: u64 = 64;
 /// Entries in use that are passed over for another victim.
 const TRIES: usize = 20;
+/// Entries that one new entry may replace: after a reload with a smaller `keys_zone`, the manager removes the others.
+const EVICTIONS_A_MISS: usize = 2;
+/// Locks of paths.
+const PATH_LOCKS: usize = 64;
 /// Maximum number of files that wait for their removal.
-const DOOMED_MAX: usize = 65_536;
+pub(super) const DOOMED_MAX: usize = 65_536;
 
 /// Returns the number of entries of a `keys_zone` of this size.
 #[must_use]
@@ -39,7 +43,9 @@ pub struct Index {
     pub(super) purges: Purges,
     pub(super) counts: Counts,
     is_cold: AtomicBool,
-    doomed: Mutex<Vec<EntryId>>,
+    doomed: Mutex<Vec<Victim>>,
+    /// A file gets its name, or is removed, under the lock of its path.
+    paths: Box<[Mutex<()>]>,
 }
 
 /// Numbers of entries and events.
@@ -81,8 +87,10 @@ pub(super) struct Shard {
 pub struct Victim {
     /// Its id.
     pub id: EntryId,
-    /// Whether it had a file, which its caller removes.
+    /// Whether it had a file, which its caller removes by [`Index::remove_unused`].
     pub has_file: bool,
+    /// Size of its file, blocks.
+    pub blocks: u32,
 }
 
 /// Numbers for the API and metrics.
@@ -92,8 +100,14 @@ pub struct IndexStats {
     pub entries: u64,
     /// Maximum number of entries.
     pub entries_max: u64,
-    /// Blocks of all files.
+    /// Blocks of all files, with those that wait for their removal.
     pub blocks: u64,
+    /// Files that wait for their removal by the manager.
+    pub doomed: u64,
+    /// Fills in progress.
+    pub fills: u64,
+    /// Targets of purges in effect: keys, tags and prefixes.
+    pub purges: u64,
     /// Whether files are still loaded.
     pub is_cold: bool,
     /// Entries removed for others.
@@ -129,6 +143,7 @@ impl Index {
             },
             is_cold: AtomicBool::new(true),
             doomed: Mutex::default(),
+            paths: (0..PATH_LOCKS).map(|_| Mutex::default()).collect(),
         }
     }
 
@@ -161,6 +176,9 @@ impl Index {
             entries: of(&counts.entries),
             entries_max: of(&counts.entries_max),
             blocks: of(&counts.blocks),
+            doomed: self.doomed() as u64,
+            fills: self.purges.fills_in_progress(),
+            purges: self.purges.len() as u64,
             is_cold: self.is_cold(),
             evicted: of(&counts.evicted),
             expired: of(&counts.expired),
@@ -232,12 +250,34 @@ impl Index {
         Some(victim)
     }
 
-    /// Takes up to `max` entries that were removed for others by requests. Files are removed by the caller, if
-    /// [`Self::has_file`] is still false.
+    /// Takes up to `max` entries that were removed for others by requests. The caller removes their files by
+    /// [`Self::remove_unused`].
     pub fn take_doomed(&self, max: usize) -> Vec<EntryId> {
-        let mut doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = doomed.len().saturating_sub(max);
-        doomed.split_off(left)
+        let taken = {
+            let mut doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
+            let left = doomed.len().saturating_sub(max);
+            doomed.split_off(left)
+        };
+        let ids = taken.into_iter().map(|victim| {
+            self.counts.remove_blocks(victim.blocks);
+            victim.id
+        });
+        ids.collect()
+    }
+
+    /// Calls `remove`, which removes the file of an entry, unless the entry has a file again. No file gets this name
+    /// meanwhile: the name given by a later fill is not removed.
+    pub fn remove_unused<T>(&self, id: &EntryId, remove: impl FnOnce() -> T) -> Option<T> {
+        let _path = self.lock_path(id);
+        (!self.has_file(id)).then(remove)
+    }
+
+    /// Locks the path of an entry, for as long as its file is named or removed. No lock of a shard is held at its call.
+    pub(super) fn lock_path(&self, id: &EntryId) -> MutexGuard<'_, ()> {
+        let at = self.hash(id) as usize % self.paths.len();
+        self.paths[at]
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether an entry has a file.
@@ -321,7 +361,7 @@ impl Index {
     /// Counts a new entry, in place of an old one if the index is full.
     fn reserve(&self, may_evict: bool) -> bool {
         let counts = &self.counts;
-        loop {
+        for evictions in 0..=EVICTIONS_A_MISS {
             let entries = counts.entries.fetch_add(1, Ordering::Relaxed);
             if entries < counts.entries_max.load(Ordering::Relaxed) {
                 return true;
@@ -331,7 +371,8 @@ impl Index {
             counts
                 .watermark
                 .store(entries - entries / 8, Ordering::Relaxed);
-            if !may_evict || self.doomed() >= DOOMED_MAX {
+            // The locks of all shards are taken for each victim.
+            if !may_evict || evictions == EVICTIONS_A_MISS || self.doomed() >= DOOMED_MAX {
                 return false;
             }
             let Some(victim) = self.evict_one() else {
@@ -339,17 +380,21 @@ impl Index {
             };
             self.doom(victim);
         }
+        false
     }
 
-    /// Adds a removed entry to the list of files to remove.
+    /// Adds a removed entry to the list of files to remove. Its blocks count until it is taken from there.
     pub(super) fn doom(&self, victim: Victim) {
         if victim.has_file {
+            self.counts.add_blocks(victim.blocks);
             let mut doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
-            doomed.push(victim.id);
+            doomed.push(victim);
         }
     }
 
-    fn doomed(&self) -> usize {
+    /// Returns the number of files that wait for their removal.
+    #[must_use]
+    pub fn doomed(&self) -> usize {
         let doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
         doomed.len()
     }
@@ -362,13 +407,14 @@ impl Index {
         self.counts.entries.fetch_sub(1, Ordering::Relaxed);
         self.counts.remove_blocks(node.blocks);
         if !node.flags.has(Flags::KNOWN) {
-            self.counts.unknown.fetch_sub(1, Ordering::Relaxed);
+            self.counts.unknown.fetch_sub(1, Ordering::SeqCst);
         } else if node.main != node.id {
             self.remove_variant(&node.main, &node.id);
         }
         Victim {
             id: node.id,
             has_file: node.exists(),
+            blocks: node.blocks,
         }
     }
 
@@ -384,17 +430,6 @@ impl Index {
     pub(super) fn tidy(&self, shard: MutexGuard<'_, Shard>, slot: u32) {
         if shard.table.node(slot).is_empty() {
             self.remove(shard, slot);
-        }
-    }
-
-    /// Sets the id of the key, if it is unknown.
-    pub(super) fn set_known(&self, node: &mut Node, main: EntryId, is_new: bool) {
-        if !node.flags.has(Flags::KNOWN) {
-            node.main = main;
-            node.flags.set(Flags::KNOWN, true);
-            if !is_new {
-                self.counts.unknown.fetch_sub(1, Ordering::Relaxed);
-            }
         }
     }
 }

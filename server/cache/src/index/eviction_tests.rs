@@ -31,10 +31,12 @@ fn the_oldest_entry_makes_room_at_the_limit() {
     stored(&index, one.id(), &one);
     store_key(&index, "/4");
     let stats = index.stats();
-    assert_eq!((stats.entries, stats.evicted, stats.blocks), (3, 1, 3));
+    assert_eq!((stats.entries, stats.evicted, stats.doomed), (3, 1, 1));
+    assert_eq!(stats.blocks, 4, "its file is not removed yet");
     assert!(index.is_crowded(), "the manager makes more room");
     assert_eq!(index.take_doomed(9), [key("/2").id()]);
     assert!(index.take_doomed(9).is_empty());
+    assert_eq!(index.stats().blocks, 3);
     assert!(!index.has_file(&key("/2").id()) && index.has_file(&one.id()));
     index.set_entries_max(2);
     assert!(index.is_crowded());
@@ -42,6 +44,7 @@ fn the_oldest_entry_makes_room_at_the_limit() {
     let expected = Victim {
         id: key("/3").id(),
         has_file: true,
+        blocks: 1,
     };
     assert_eq!(victim, Some(expected));
     assert!(!index.is_crowded());
@@ -125,4 +128,61 @@ fn a_million_entries_have_160_bytes_each() {
         bytes <= ENTRY_BYTES_MAX as u64,
         "{bytes} bytes with variants"
     );
+}
+
+#[test]
+fn a_new_entry_replaces_two_at_most() {
+    let index = index(100);
+    for n in 0..100 {
+        store_key(&index, &format!("/{n}"));
+    }
+    index.set_entries_max(50);
+    let key = key("/new");
+    let begin = || index.begin_fill(key.id(), &key, OFF, NOW);
+    for _ in 0..25 {
+        let before = index.stats().entries;
+        assert!(matches!(begin(), Begin::Full));
+        assert_eq!(index.stats().entries, before - 2);
+    }
+    assert!(matches!(begin(), Begin::Started(_)));
+}
+
+#[test]
+fn a_file_that_was_stored_again_is_not_removed() {
+    let index = index(100);
+    let key = key("/a");
+    store_key(&index, "/a");
+    let victim = index.evict_one().expect("it is not in use");
+    assert_eq!(index.remove_unused(&victim.id, || 1), Some(1));
+    // Stored again between the removal of the entry and that of its file.
+    store_key(&index, "/a");
+    assert_eq!(
+        index.remove_unused(&victim.id, || unreachable!()),
+        None::<()>
+    );
+    purge_hard(&index, &key);
+    // The file gets its name meanwhile.
+    let has_started = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let mut remover = None;
+        let token = start(&index, key.id(), &key, OFF);
+        let committed = token.commit(&facts(&key, b""), || {
+            remover = Some(scope.spawn(|| {
+                has_started.store(true, Ordering::SeqCst);
+                index.remove_unused(&key.id(), || ())
+            }));
+            while !has_started.load(Ordering::SeqCst) {
+                std::thread::yield_now();
+            }
+            // It would remove the file now, but for the lock of the path.
+            for _ in 0..1000 {
+                std::thread::yield_now();
+            }
+            Some(file(1))
+        });
+        assert_eq!(committed, Committed::Stored);
+        let removed = remover.map(|remover| remover.join().expect("it cannot fail"));
+        assert_eq!(removed, Some(None));
+    });
+    assert!(index.has_file(&key.id()));
 }

@@ -35,6 +35,17 @@ pub(crate) fn file(blocks: u32) -> StoredFile {
     }
 }
 
+/// The entry of [`file`] that an update validates.
+pub(crate) const VALIDATED: StoredEntry = StoredEntry {
+    body_start: 400,
+    uniq: 77,
+    epoch: 0,
+    is_stale: false,
+    is_updating: false,
+    is_known: true,
+    uses: 1,
+};
+
 pub(crate) fn facts<'a>(key: &'a CacheKey, tags: &'a [u8]) -> PurgeFacts<'a> {
     PurgeFacts {
         main: key.id(),
@@ -67,6 +78,12 @@ pub(crate) fn store_key(index: &Arc<Index>, text: &str) {
 /// Looks up an entry that is stored from its first request on.
 pub(crate) fn look_up(index: &Index, id: EntryId, key: &CacheKey) -> Lookup {
     index.look_up(&id, &key.id(), 1, NOW_S)
+}
+
+/// Removes an entry and its file from the index.
+pub(crate) fn purge_hard(index: &Index, key: &CacheKey) {
+    let purged = index.purge_key(key, PurgeMode::Hard);
+    purged.expect("there are few");
 }
 
 /// Looks up an entry that has a file.

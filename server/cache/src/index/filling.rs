@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::core::Index;
+use super::lookup::StoredEntry;
 use super::node::{Flags, Node, StoredFile};
 use super::purges::{PurgeFacts, PurgeMode};
 use crate::fill::Fill;
@@ -42,15 +43,18 @@ pub enum Begin {
 pub enum Committed {
     /// The entry has the response.
     Stored,
-    /// The entry has the response, which was purged softly since the request.
+    /// The entry has the response, which was purged softly since the request. Of an update: the caller makes the file stale.
     Stale,
-    /// The file was not named: the response was purged since the request, or another fill names its own file.
+    /// The file was not named: the response was purged since the request, its fill has lasted too long for a purge in effect,
+    /// or another fill names its own file.
     Refused,
     /// The file could not be named.
     Failed,
-    /// The response was purged while the file was named: the caller removes the file. Of an update: the stored response is
-    /// gone.
+    /// The response was purged while the file was named: the caller removes the file by [`Index::remove_unused`]. Of an
+    /// update: the stored response was purged.
     Purged,
+    /// Of an update: the entry has another response by now, which is unchanged.
+    Replaced,
 }
 
 /// The right to fill an entry. Dropped, the fill has failed.
@@ -76,20 +80,23 @@ impl Index {
         lock: FillLock,
         now: Now,
     ) -> Begin {
-        let epoch = self.purges.begin_fill();
-        let begun = self.begin_at(epoch, id, key, lock, now);
-        if !matches!(begun, Begin::Started(_)) {
-            self.purges.end_fill(epoch);
-            return begun;
+        let epoch = self.purges.begin_fill(now.mono_ms);
+        let (token, was_unknown) = match self.begin_at(epoch, id, key, lock, now) {
+            Ok(begun) => begun,
+            Err(other) => {
+                self.purges.end_fill(epoch, now.mono_ms);
+                return other;
+            }
+        };
+        if self.list_variant(key.id(), id, was_unknown) {
+            return Begin::Started(token);
         }
         // Without room for the variant, its entry goes with the token.
-        if self.add_variant(key.id(), id) {
-            begun
-        } else {
-            Begin::Full
-        }
+        token.abandon();
+        Begin::Full
     }
 
+    /// Begins a fill of this epoch. Returns its token, and whether the key of the entry was unknown.
     fn begin_at(
         self: &Arc<Self>,
         epoch: u64,
@@ -97,19 +104,19 @@ impl Index {
         key: &CacheKey,
         lock: FillLock,
         now: Now,
-    ) -> Begin {
+    ) -> Result<(FillToken, bool), Begin> {
         let main = key.id();
         let Some((mut shard, slot, is_new)) = self.entry(&id, true) else {
-            return Begin::Full;
+            return Err(Begin::Full);
         };
         let node = shard.table.node_mut(slot);
         if let (FillLock::Age(age_ms), Some(fill)) = (lock, &node.fill)
             && fill.started_ms().saturating_add(age_ms) > now.mono_ms
             && fill.progress().end.is_none()
             && fill.epoch() >= node.not_before
-            && self.may_join(fill, key)
+            && !self.is_purged_since(fill.epoch(), key)
         {
-            return Begin::Joined(Arc::clone(fill));
+            return Err(Begin::Joined(Arc::clone(fill)));
         }
         let fill = Arc::new(Fill::new(epoch, now.mono_ms));
         // Requests without a lock leave the fill that others may join.
@@ -121,26 +128,17 @@ impl Index {
         if is_new {
             node.uses = 1;
         }
-        self.set_known(node, main, is_new);
+        let was_unknown = node.set_known(main, is_new);
         drop(shard);
-        Begin::Started(FillToken {
+        let token = FillToken {
             index: Arc::clone(self),
             fill,
             id,
             main,
             is_open: true,
             is_publishing: false,
-        })
-    }
-
-    /// Whether no purge since the begin of a fill concerns its response. Its tags are not known yet.
-    fn may_join(&self, fill: &Fill, key: &CacheKey) -> bool {
-        let facts = PurgeFacts {
-            main: key.id(),
-            key: key.text(),
-            tags: b"",
         };
-        self.check(fill.epoch(), &facts).is_none() && !self.purges.has_newer_tag(fill.epoch())
+        Ok((token, was_unknown))
     }
 }
 
@@ -158,7 +156,7 @@ impl FillToken {
     }
 
     /// Stores a response with a whole file, and ends the fill. `publish` renames the file to the path of [`Self::id`], and
-    /// returns `None` if that fails. No lock is held during its call.
+    /// returns `None` if that fails. Only the lock of the path is held during its call.
     #[must_use]
     pub fn commit(
         mut self,
@@ -190,17 +188,21 @@ impl FillToken {
             return Committed::Refused;
         }
         self.is_publishing = true;
-        if self.index.check(epoch, facts) == Some(PurgeMode::Hard) {
+        let index = Arc::clone(&self.index);
+        let is_refused =
+            || index.purges.is_too_old(epoch) || index.check(epoch, facts) == Some(PurgeMode::Hard);
+        if is_refused() {
             return Committed::Refused;
         }
+        // Until the entry has the file: who removes the file of an earlier entry must not remove this one.
+        let _path = index.lock_path(&self.id);
         let Some(file) = publish() else {
             return Committed::Failed;
         };
-        let index = Arc::clone(&self.index);
         self.close(|epoch, node| {
             // Under the lock of the entry: a later purge finds the entry as it is set here.
             let purged = index.check(epoch, facts);
-            if node.not_before > epoch || purged == Some(PurgeMode::Hard) {
+            if node.not_before > epoch || is_refused() {
                 index.counts.remove_blocks(std::mem::take(&mut node.blocks));
                 node.clear_file();
                 return Committed::Purged;
@@ -219,33 +221,67 @@ impl FillToken {
         })
     }
 
-    /// Remembers for `valid_s` (seconds since 1970) that the server has failed with a status, if there is no file.
-    pub fn commit_error(mut self, status: u16, valid_s: i64) {
+    /// Remembers until `valid_s` (seconds since 1970) that the server has failed with a status, if there is no file and
+    /// no purge since the request.
+    pub fn commit_error(mut self, key: &CacheKey, status: u16, valid_s: i64) {
+        let index = Arc::clone(&self.index);
         self.close(|epoch, node| {
-            if !node.exists() && node.not_before <= epoch {
-                (node.error, node.valid_s) = (status, valid_s);
+            let is_purged = node.not_before > epoch
+                || index.purges.is_too_old(epoch)
+                || index.is_purged_since(epoch, key);
+            if !node.exists() && !is_purged {
+                (node.error, node.valid_s, node.epoch) = (status, valid_s, epoch);
             }
         });
         self.fill.settle();
     }
 
     /// Ends an update: the server has confirmed the stored response, which is fresh until `valid_s` (seconds since 1970).
+    ///
+    /// `validated` is the entry with that response, `facts` are those of the response. The caller has written the new head
+    /// to its file ([`crate::directory::Directory::update_header`]).
     #[must_use]
-    pub fn refresh(mut self, valid_s: i64) -> Committed {
+    pub fn refresh(
+        mut self,
+        validated: &StoredEntry,
+        facts: &PurgeFacts<'_>,
+        valid_s: i64,
+    ) -> Committed {
+        let index = Arc::clone(&self.index);
         let refreshed = self.close(|epoch, node| {
             if !node.exists() {
-                Committed::Purged
-            } else if node.not_before > epoch {
-                Committed::Stale
-            } else {
-                node.valid_s = valid_s;
-                node.epoch = epoch;
-                node.flags.set(Flags::STALE, false);
-                Committed::Stored
+                return Committed::Purged;
             }
+            if node.uniq != validated.uniq {
+                return Committed::Replaced;
+            }
+            // A confirmed response may still have been purged: its server did not know about that.
+            if index.check(node.epoch, facts) == Some(PurgeMode::Hard) {
+                index.counts.remove_blocks(node.blocks);
+                node.clear_file();
+                return Committed::Purged;
+            }
+            let is_purged = node.not_before > epoch
+                || index.purges.is_too_old(epoch)
+                || index.check(epoch, facts).is_some();
+            if is_purged {
+                return Committed::Stale;
+            }
+            node.valid_s = valid_s;
+            node.epoch = node.epoch.max(epoch);
+            node.flags.set(Flags::STALE, false);
+            Committed::Stored
         });
         self.fill.settle();
         refreshed
+    }
+
+    /// Ends a fill whose response may not be stored: each consumer sends its own request.
+    pub fn abandon(mut self) {
+        if self.is_open {
+            self.close(|_, _| ());
+            self.fill.refuse();
+        }
     }
 
     /// Moves the fill of a variant to the key itself: the response has another `Vary`, or none. Returns whether the index
@@ -264,8 +300,9 @@ impl FillToken {
         if node.fill.is_none() {
             node.fill = Some(Arc::clone(&self.fill));
         }
-        index.set_known(node, self.main, is_new);
+        let was_unknown = node.set_known(self.main, is_new);
         drop(shard);
+        index.list_variant(self.main, self.main, was_unknown);
         let not_before = self.leave(|_, node| node.not_before);
         self.id = self.main;
         index.with(&self.main, |node| {
@@ -278,7 +315,8 @@ impl FillToken {
     fn close<T>(&mut self, f: impl FnOnce(u64, &mut Node) -> T) -> T {
         let result = self.leave(f);
         self.is_open = false;
-        self.index.purges.end_fill(self.fill.epoch());
+        let (epoch, started_ms) = (self.fill.epoch(), self.fill.started_ms());
+        self.index.purges.end_fill(epoch, started_ms);
         result
     }
 

@@ -61,9 +61,13 @@ fn consumers_learn_how_a_fill_ended() {
     let index = index(100);
     let key = key("/a");
     type Close = fn(FillToken, &CacheKey);
-    let ends: [(Close, FillEnd); 4] = [
+    let ends: [(Close, FillEnd); 5] = [
         (|token, _| drop(token), FillEnd::Failed),
-        (|token, _| token.commit_error(504, 9), FillEnd::Settled),
+        (
+            |token, key| token.commit_error(key, 504, 9),
+            FillEnd::Settled,
+        ),
+        (|token, _| token.abandon(), FillEnd::NotStorable),
         (
             |token, key| {
                 assert_eq!(
@@ -74,7 +78,12 @@ fn consumers_learn_how_a_fill_ended() {
             FillEnd::Done,
         ),
         (
-            |token, _| assert_eq!(token.refresh(9), Committed::Stored),
+            |token, key| {
+                assert_eq!(
+                    token.refresh(&VALIDATED, &facts(key, b""), 9),
+                    Committed::Stored
+                )
+            },
             FillEnd::Settled,
         ),
     ];
@@ -161,7 +170,8 @@ fn a_validated_entry_is_fresh_unless_it_was_purged() {
         .expect("there are few");
     assert!(stored(&index, key.id(), &key).is_stale);
     let update = start(&index, key.id(), &key, AGE);
-    assert_eq!(update.refresh(1), Committed::Stored);
+    let facts = facts(&key, b"");
+    assert_eq!(update.refresh(&VALIDATED, &facts, 1), Committed::Stored);
     assert!(!stored(&index, key.id(), &key).is_stale);
     for (mode, result) in [
         (PurgeMode::Soft, Committed::Stale),
@@ -170,7 +180,7 @@ fn a_validated_entry_is_fresh_unless_it_was_purged() {
         let update = start(&index, key.id(), &key, AGE);
         let purged = index.purge_key(&key, mode).expect("there are few");
         assert_eq!(purged.entries, 1);
-        assert_eq!(update.refresh(1), result);
+        assert_eq!(update.refresh(&VALIDATED, &facts, 1), result);
     }
     assert_eq!(index.stats().entries, 0);
 }
@@ -301,4 +311,25 @@ fn a_file_is_named_by_one_fill_at_a_time() {
         store(&index, key.id(), &key, b"x");
         assert_eq!(index.stats().blocks, 1);
     }
+}
+
+#[test]
+fn one_of_many_waiting_requests_follows_a_failed_one() {
+    let index = index(100);
+    let key = key("/a");
+    let token = start(&index, key.id(), &key, AGE);
+    let begin = || index.begin_fill(key.id(), &key, AGE, NOW);
+    let waiting: Vec<Begin> = (0..10).map(|_| begin()).collect();
+    assert!(
+        waiting
+            .iter()
+            .all(|begun| matches!(begun, Begin::Joined(_)))
+    );
+    drop(token);
+    let again: Vec<Begin> = (0..10).map(|_| begin()).collect();
+    let started = |begun: &&Begin| matches!(begun, Begin::Started(_));
+    assert_eq!(again.iter().filter(started).count(), 1);
+    assert_eq!(index.stats().fills, 1);
+    drop(again);
+    assert_eq!(index.stats().fills, 0);
 }

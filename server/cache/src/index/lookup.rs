@@ -11,8 +11,13 @@ use crate::key::EntryId;
 pub enum Lookup {
     /// There is a file.
     Stored(StoredEntry),
-    /// The server has failed with this status a short time ago.
-    Error(u16),
+    /// The server has failed a short time ago, unless [`Index::is_purged_since`] that epoch.
+    Error {
+        /// The status.
+        status: u16,
+        /// Epoch of the failure.
+        epoch: u64,
+    },
     /// A file may exist: the index is cold. [`Index::add_found`] adds it.
     Unseen {
         /// Without a file, the response is not stored: the entry has too few requests.
@@ -84,9 +89,12 @@ impl Index {
         }
         if node.error > 0 {
             if node.valid_s >= i64::from(now_s) {
-                return Lookup::Error(node.error);
+                return Lookup::Error {
+                    status: node.error,
+                    epoch: node.epoch,
+                };
             }
-            (node.error, node.valid_s) = (0, 0);
+            node.clear_error();
         }
         let is_scarce = u32::from(node.uses) < min_uses.min(u16::MAX.into());
         self.without_file(is_scarce)
@@ -107,7 +115,17 @@ impl Index {
             node.uses = node.uses.saturating_add(1);
             node.used_s = now_s;
             node.flags.set(Flags::COUNTED, true);
-            self.set_known(node, *main, is_new);
+            let was_unknown = node.set_known(*main, is_new);
+            drop(shard);
+            self.list_existing(*main, *id, was_unknown);
+        }
+    }
+
+    /// Lists a variant whose entry may have been removed meanwhile.
+    fn list_existing(&self, main: EntryId, id: EntryId, was_unknown: bool) {
+        self.list_variant(main, id, was_unknown);
+        if main != id {
+            self.remove_variant(&main, &id);
         }
     }
 
@@ -125,50 +143,56 @@ impl Index {
             node.epoch = 0;
             node.error = 0;
             node.flags.set(Flags::EXISTS, true);
-            self.set_known(node, *main, is_new);
+            let was_unknown = node.set_known(*main, is_new);
             node.set_file(file);
             self.counts.add_blocks(file.blocks);
             drop(shard);
-            self.add_variant(*main, *id);
+            self.list_existing(*main, *id, was_unknown);
         } else {
             // A new entry without a file is not kept.
-            self.set_known(node, *main, is_new);
+            let was_unknown = node.set_known(*main, is_new);
             self.tidy(shard, slot);
+            self.list_existing(*main, *id, was_unknown);
         }
     }
 
-    /// Adds a file by its name alone. The id of its key is unknown.
+    /// Adds a file by its name alone. The id of its key is unknown, unless a request has come first.
     pub fn load(&self, id: &EntryId, blocks: u32, now_s: u32) -> Loaded {
         let Some((mut shard, slot, is_new)) = self.entry(id, false) else {
             return Loaded::Full;
         };
-        if !is_new {
+        let node = shard.table.node_mut(slot);
+        // A purge since the begin of a fill concerns the file as well.
+        if node.exists() || node.not_before > 0 {
             return Loaded::Known;
         }
-        let node = shard.table.node_mut(slot);
-        node.uses = 1;
-        node.used_s = now_s;
+        if is_new {
+            node.used_s = now_s;
+            self.counts.unknown.fetch_add(1, Ordering::SeqCst);
+        }
+        node.uses = node.uses.max(1);
+        (node.error, node.valid_s, node.epoch) = (0, 0, 0);
         node.blocks = blocks;
         node.flags.set(Flags::EXISTS, true);
-        self.counts.unknown.fetch_add(1, Ordering::Relaxed);
         self.counts.add_blocks(blocks);
         Loaded::Added
     }
 
     /// Sets the id of the key of an entry that was loaded.
     pub fn learn(&self, id: &EntryId, main: &EntryId) {
-        let known = self.with(id, |node| self.set_known(node, *main, false));
-        if known.is_some() {
-            self.add_variant(*main, *id);
+        let known = self.with(id, |node| node.set_known(*main, false));
+        if let Some(was_unknown) = known {
+            self.list_existing(*main, *id, was_unknown);
         }
     }
 
-    /// Forgets the file of an entry, since it is missing or damaged. An entry of another epoch has another file.
-    pub fn forget_file(&self, id: &EntryId, epoch: u64) {
+    /// Forgets the file of an entry, since the one that was `seen` is missing or damaged. An entry with another epoch or
+    /// inode number has another file.
+    pub fn forget_file(&self, id: &EntryId, seen: &StoredEntry) {
         let (hash, shard) = self.lock(id);
         if let Some(slot) = shard.table.find(hash, id) {
             let node = shard.table.node(slot);
-            if node.exists() && node.epoch == epoch {
+            if node.exists() && (node.epoch, node.uniq) == (seen.epoch, seen.uniq) {
                 self.remove_file(shard, slot);
             }
         }

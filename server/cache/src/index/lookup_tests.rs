@@ -55,14 +55,18 @@ fn an_error_is_remembered_for_its_time() {
     let index = index(100);
     let key = key("/a");
     let end = i64::from(NOW_S) + 10;
-    start(&index, key.id(), &key, OFF).commit_error(502, end);
+    start(&index, key.id(), &key, OFF).commit_error(&key, 502, end);
     let at = |now_s| index.look_up(&key.id(), &key.id(), 1, now_s);
-    assert_eq!(at(NOW_S), Lookup::Error(502));
-    assert_eq!(at(NOW_S + 10), Lookup::Error(502));
+    let error = Lookup::Error {
+        status: 502,
+        epoch: 0,
+    };
+    assert_eq!(at(NOW_S), error);
+    assert_eq!(at(NOW_S + 10), error);
     assert_eq!(at(NOW_S + 11), Lookup::Absent);
     assert_eq!(at(NOW_S), Lookup::Absent, "it was forgotten");
     store(&index, key.id(), &key, b"");
-    start(&index, key.id(), &key, OFF).commit_error(502, end);
+    start(&index, key.id(), &key, OFF).commit_error(&key, 502, end);
     assert!(matches!(at(NOW_S), Lookup::Stored(_)), "the file is better");
 }
 
@@ -102,11 +106,82 @@ fn a_missing_file_is_forgotten_unless_it_was_replaced() {
     assert_eq!(index.purge_tag(b"x", PurgeMode::Hard), Ok(1));
     let seen = stored(&index, key.id(), &key);
     store(&index, key.id(), &key, b"");
-    index.forget_file(&key.id(), seen.epoch);
+    index.forget_file(&key.id(), &seen);
     let newer = stored(&index, key.id(), &key);
     assert_eq!((seen.epoch, newer.epoch), (0, 1));
-    index.forget_file(&key.id(), newer.epoch);
+    // Replaced without a purge.
+    let other = StoredEntry { uniq: 78, ..newer };
+    index.forget_file(&key.id(), &other);
+    assert!(index.has_file(&key.id()));
+    index.forget_file(&key.id(), &newer);
     assert_eq!(look_up(&index, key.id(), &key), Lookup::Absent);
     let stats = index.stats();
     assert_eq!((stats.entries, stats.blocks), (0, 0));
+}
+
+#[test]
+fn a_purge_concerns_an_earlier_error() {
+    let index = index(100);
+    let key = key("/a/b");
+    let end = i64::from(NOW_S) + 10;
+    let fail = || start(&index, key.id(), &key, OFF);
+    let is_failed = || match look_up(&index, key.id(), &key) {
+        Lookup::Error { epoch, .. } => !index.is_purged_since(epoch, &key),
+        _ => false,
+    };
+    let purges: [fn(&Index) -> Result<u64, PurgeError>; 2] = [
+        |index| index.purge_prefix(b"/a", PurgeMode::Soft),
+        // The tags of a response that was not received are not known.
+        |index| index.purge_tag(b"x", PurgeMode::Hard),
+    ];
+    for purge in purges {
+        fail().commit_error(&key, 502, end);
+        assert!(is_failed());
+        let later = fail();
+        purge(&index).expect("there are few");
+        assert!(!is_failed());
+        later.commit_error(&key, 503, end);
+        assert!(!is_failed(), "its request came before the purge");
+        fail().commit_error(&key, 504, end);
+        assert!(is_failed());
+        // The walk has no head to read.
+        let mut walk = index.begin_walk(NOW.mono_ms).expect("a purge is in effect");
+        let mut entries = Vec::new();
+        while index.walk_step(&mut walk, &mut entries) {}
+        index.end_walk(walk);
+        assert!(entries.is_empty() && is_failed());
+        purge_hard(&index, &key);
+    }
+    fail().commit_error(&key, 502, end);
+    index
+        .purge_prefix(b"/", PurgeMode::Hard)
+        .expect("there are few");
+    let mut walk = index.begin_walk(NOW.mono_ms).expect("a purge is in effect");
+    while index.walk_step(&mut walk, &mut Vec::new()) {}
+    index.end_walk(walk);
+    assert_eq!(index.stats().entries, 0, "the walk forgets the error");
+}
+
+#[test]
+fn a_file_is_loaded_for_an_entry_that_requests_have_added() {
+    let index = std::sync::Arc::new(Index::new(100));
+    let [counted, filled, purged] = ["/a", "/b", "/c"].map(key);
+    let unseen = Lookup::Unseen { is_scarce: true };
+    let count = index.look_up(&counted.id(), &counted.id(), 2, NOW_S);
+    assert_eq!(count, unseen);
+    let token = start(&index, filled.id(), &filled, OFF);
+    let other = start(&index, purged.id(), &purged, OFF);
+    purge_hard(&index, &purged);
+    for (key, loaded) in [
+        (&counted, Loaded::Added),
+        (&filled, Loaded::Added),
+        (&purged, Loaded::Known),
+    ] {
+        assert_eq!(index.load(&key.id(), 3, NOW_S), loaded);
+        assert_eq!(index.has_file(&key.id()), loaded == Loaded::Added);
+    }
+    drop((token, other));
+    let stats = index.stats();
+    assert_eq!((stats.entries, stats.blocks), (2, 6));
+    assert_eq!(stored(&index, filled.id(), &filled).epoch, 0);
 }

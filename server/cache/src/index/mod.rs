@@ -11,7 +11,8 @@
 //!
 //! Shards have a lock each, and no lock is held over more than [`SLOTS_A_STEP`] entries or [`VARIANTS_MAX`] variants. No
 //! thread waits for the lock of a shard while it holds another. The index never touches files: its callers open, name and
-//! remove them. A file gets its name within [`FillToken::commit`], and is removed after its entry.
+//! remove them. A file gets its name within [`FillToken::commit`], and is removed after its entry, within
+//! [`Index::remove_unused`].
 //!
 //! While an index is cold, files may exist that it does not know: [`Lookup::Unseen`].
 //!
@@ -33,7 +34,8 @@ pub use lookup::{Loaded, Lookup, StoredEntry};
 pub use node::StoredFile;
 pub use purge::PurgedKey;
 pub use purges::{
-    PURGED_KEYS_MAX, PURGED_PREFIXES_MAX, PURGED_TAGS_MAX, PurgeFacts, PurgeMode, TooManyPurges,
+    FILL_AGE_MAX_MS, PURGED_KEYS_MAX, PURGED_PREFIXES_MAX, PURGED_TAGS_MAX, PurgeError, PurgeFacts,
+    PurgeMode,
 };
 pub use variants::VARIANTS_MAX;
 pub use walk::{SLOTS_A_STEP, Walk, WalkAction, WalkEntry};
@@ -48,4 +50,8 @@ mod filling_tests;
 #[cfg(test)]
 mod lookup_tests;
 #[cfg(test)]
+mod purge_order_tests;
+#[cfg(test)]
 mod purge_tests;
+#[cfg(test)]
+mod update_tests;

@@ -20,7 +20,7 @@ pub(super) struct Node {
     pub(super) valid_s: i64,
     /// Inode number of its file; 0 if it is not known.
     pub(super) uniq: u64,
-    /// Purges before this epoch do not concern the stored response.
+    /// Purges up to this epoch do not concern the stored response or error.
     pub(super) epoch: u64,
     /// Fills that began before this epoch may not be stored.
     pub(super) not_before: u64,
@@ -127,6 +127,24 @@ impl Node {
         self.set_file(StoredFile::default());
         self.flags.set(Flags::EXISTS, false);
         self.flags.set(Flags::STALE, false);
+    }
+
+    /// Sets the id of the key, if it is unknown. Returns whether it was counted as unknown; the caller then calls
+    /// [`super::Index::list_variant`].
+    pub(super) fn set_known(&mut self, main: EntryId, is_new: bool) -> bool {
+        if self.flags.has(Flags::KNOWN) {
+            return false;
+        }
+        self.main = main;
+        self.flags.set(Flags::KNOWN, true);
+        !is_new
+    }
+
+    /// Forgets a cached error.
+    pub(super) fn clear_error(&mut self) {
+        if self.error > 0 && !self.exists() {
+            (self.error, self.valid_s) = (0, 0);
+        }
     }
 
     /// Whether its file exists.

@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use super::core::Index;
 use super::node::Flags;
-use super::purges::{PurgeFacts, PurgeMode, Target, TooManyPurges};
+use super::purges::{PurgeError, PurgeFacts, PurgeMode, Target};
 use crate::key::{CacheKey, EntryId};
 
 /// The result of [`Index::purge_key`].
@@ -13,7 +13,7 @@ pub struct PurgedKey {
     /// Number of entries that had a file.
     pub entries: u64,
     /// Entries of the key, the first one and its variants. After a hard purge the caller removes their files, after a
-    /// soft one it makes them stale. A file may be missing.
+    /// soft one it makes them stale ([`Index::remove_unused`]). A file may be missing.
     pub ids: Vec<EntryId>,
 }
 
@@ -22,7 +22,7 @@ impl Index {
     ///
     /// # Errors
     /// Entries were loaded without their keys, and too many purges wait for a walk.
-    pub fn purge_key(&self, key: &CacheKey, mode: PurgeMode) -> Result<PurgedKey, TooManyPurges> {
+    pub fn purge_key(&self, key: &CacheKey, mode: PurgeMode) -> Result<PurgedKey, PurgeError> {
         let main = key.id();
         // Variants that were loaded are found by the walk alone.
         let is_unsure = self.is_cold() || self.counts.unknown.load(Ordering::SeqCst) > 0;
@@ -43,14 +43,15 @@ impl Index {
     }
 
     /// Purges one entry. Returns whether it had a file.
-    fn purge_one(&self, id: &EntryId, mode: PurgeMode, epoch: u64) -> bool {
+    pub(super) fn purge_one(&self, id: &EntryId, mode: PurgeMode, epoch: u64) -> bool {
         let (hash, mut shard) = self.lock(id);
         let Some(slot) = shard.table.find(hash, id) else {
             return false;
         };
         let node = shard.table.node_mut(slot);
         let had_file = node.exists();
-        node.not_before = epoch;
+        // Another purge with a later epoch may have come first.
+        node.not_before = node.not_before.max(epoch);
         node.error = 0;
         // Later requests begin another fill.
         node.fill = None;
@@ -64,8 +65,8 @@ impl Index {
     /// Purges the entries with a tag. Returns the epoch of the purge; entries are removed by the next walk.
     ///
     /// # Errors
-    /// Too many purges wait for a walk.
-    pub fn purge_tag(&self, tag: &[u8], mode: PurgeMode) -> Result<u64, TooManyPurges> {
+    /// Too many purges wait for a walk, or the tag is longer than [`crate::tags::TAGS_BYTES_MAX`].
+    pub fn purge_tag(&self, tag: &[u8], mode: PurgeMode) -> Result<u64, PurgeError> {
         self.purges.add(Target::Tag(tag), mode)
     }
 
@@ -73,8 +74,8 @@ impl Index {
     /// entries are removed by the next walk.
     ///
     /// # Errors
-    /// Too many purges wait for a walk.
-    pub fn purge_prefix(&self, prefix: &[u8], mode: PurgeMode) -> Result<u64, TooManyPurges> {
+    /// Too many purges wait for a walk, or the prefix is longer than [`crate::key::KEY_BYTES_MAX`].
+    pub fn purge_prefix(&self, prefix: &[u8], mode: PurgeMode) -> Result<u64, PurgeError> {
         self.purges.add(Target::Prefix(prefix), mode)
     }
 
@@ -90,5 +91,16 @@ impl Index {
     #[must_use]
     pub fn check(&self, epoch: u64, facts: &PurgeFacts<'_>) -> Option<PurgeMode> {
         self.purges.check(epoch, facts)
+    }
+
+    /// Whether a purge later than an epoch may concern a response of a key with unknown tags: any purge of a tag may.
+    #[must_use]
+    pub fn is_purged_since(&self, epoch: u64, key: &CacheKey) -> bool {
+        let facts = PurgeFacts {
+            main: key.id(),
+            key: key.text(),
+            tags: b"",
+        };
+        self.check(epoch, &facts).is_some() || self.purges.has_newer_tag(epoch)
     }
 }

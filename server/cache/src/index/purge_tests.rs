@@ -20,7 +20,7 @@ fn is_served(index: &Index, id: EntryId, key: &CacheKey, tags: &[u8]) -> bool {
 
 /// Walks over all entries. `tags_of` returns key and tags of an entry.
 fn walk(index: &Index, tags_of: impl Fn(&EntryId) -> Option<(CacheKey, &'static [u8])>) -> u64 {
-    let mut walk = index.begin_walk().expect("a purge is in effect");
+    let mut walk = index.begin_walk(NOW.mono_ms).expect("a purge is in effect");
     let mut entries = Vec::new();
     while index.walk_step(&mut walk, &mut entries) {
         for entry in entries.drain(..) {
@@ -56,7 +56,7 @@ fn a_purged_key_is_gone_with_its_variants() {
     }
     assert!(is_served(&index, other.id(), &other, b""));
     assert_eq!(index.stats().purged, 4);
-    assert_eq!(index.begin_walk(), None, "nothing is left to do");
+    assert_eq!(index.begin_walk(NOW.mono_ms), None, "nothing is left to do");
 }
 
 #[test]
@@ -75,7 +75,11 @@ fn variants_that_were_loaded_are_purged_with_their_key() {
     index.load(&variant(1), 1, NOW_S);
     assert!(!is_served(&index, one.id(), &one, b""));
     assert!(!is_served(&index, variant(1), &one, b""));
-    assert_eq!(index.begin_walk(), None, "some files may not be loaded yet");
+    assert_eq!(
+        index.begin_walk(NOW.mono_ms),
+        None,
+        "some files may not be loaded yet"
+    );
     index.set_loaded();
     let other = key("/b");
     index.load(&other.id(), 1, NOW_S);
@@ -92,7 +96,7 @@ fn variants_that_were_loaded_are_purged_with_their_key() {
     };
     assert_eq!(walk(&index, of), 3);
     assert_eq!(index.stats().entries, 0);
-    assert_eq!(index.begin_walk(), None);
+    assert_eq!(index.begin_walk(NOW.mono_ms), None);
 }
 
 #[test]
@@ -124,7 +128,7 @@ fn tags_and_prefixes_are_purged_at_once_and_removed_by_a_walk() {
         Some((all[n].clone(), tags(n as u32)))
     };
     assert_eq!(walk(&index, of), 600 + 800);
-    assert!(index.has_purge_ended(epoch) && index.begin_walk().is_none());
+    assert!(index.has_purge_ended(epoch) && index.begin_walk(NOW.mono_ms).is_none());
     assert_eq!(index.stats().entries, 2400);
     for (n, key) in all.iter().enumerate() {
         assert_eq!(served(n as u32, key), expected(n as u32), "{n}");
@@ -169,7 +173,7 @@ fn an_entry_that_was_stored_again_survives_the_walk() {
     index
         .purge_tag(b"x", PurgeMode::Hard)
         .expect("there are few");
-    let mut walk = index.begin_walk().expect("a purge is in effect");
+    let mut walk = index.begin_walk(NOW.mono_ms).expect("a purge is in effect");
     let mut entries = Vec::new();
     while index.walk_step(&mut walk, &mut entries) {}
     store(&index, key.id(), &key, b"x");
@@ -294,7 +298,7 @@ fn no_thread_serves_a_purged_response() {
             _ => index.purge_tag(b"x", mode),
         };
         purged.expect("there are few");
-        if n % 50 == 0 && index.begin_walk().is_some() {
+        if n % 50 == 0 && index.begin_walk(NOW.mono_ms).is_some() {
             walk(index, |id| {
                 let key = site.keys.iter().find(|key| key.id() == *id)?;
                 Some((key.clone(), &b"x"[..]))

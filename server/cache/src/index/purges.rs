@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
-use crate::key::EntryId;
-use crate::tags;
+use crate::key::{EntryId, KEY_BYTES_MAX};
+use crate::tags::{self, TAGS_BYTES_MAX};
 
 /// Maximum number of keys with a purge in effect.
 pub const PURGED_KEYS_MAX: usize = 65_536;
@@ -20,6 +20,8 @@ pub const PURGED_KEYS_MAX: usize = 65_536;
 pub const PURGED_TAGS_MAX: usize = 65_536;
 /// Maximum number of prefixes with a purge in effect.
 pub const PURGED_PREFIXES_MAX: usize = 1024;
+/// Time after which a fill no longer holds up purges, milliseconds. Its response is not stored if a walk begins later.
+pub const FILL_AGE_MAX_MS: u64 = 600_000;
 
 /// The effect of a purge.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,13 +32,21 @@ pub enum PurgeMode {
     Soft,
 }
 
-/// Too many purges are in effect; the next walk ends them.
+/// A purge that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct TooManyPurges;
+pub enum PurgeError {
+    /// Too many purges are in effect; the next walk ends them.
+    TooMany,
+    /// The tag or prefix is longer than those of any entry.
+    TooLong,
+}
 
-impl fmt::Display for TooManyPurges {
+impl fmt::Display for PurgeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("too many purges are in progress")
+        f.write_str(match self {
+            Self::TooMany => "too many purges are in progress",
+            Self::TooLong => "the tag or prefix of the purge is too long",
+        })
     }
 }
 
@@ -80,14 +90,11 @@ impl Epochs {
         self.soft = self.soft.max(other.soft);
     }
 
-    /// Forgets epochs up to this one. Returns whether some are left.
-    fn forget(&mut self, target: u64) -> bool {
-        for epoch in [&mut self.hard, &mut self.soft] {
-            if *epoch <= target {
-                *epoch = 0;
-            }
-        }
-        self.hard > 0 || self.soft > 0
+    /// Returns the epochs after this one; `None` without any.
+    fn later(self, target: u64) -> Option<Self> {
+        let later = |epoch: u64| if epoch > target { epoch } else { 0 };
+        let (hard, soft) = (later(self.hard), later(self.soft));
+        (hard > 0 || soft > 0).then_some(Self { hard, soft })
     }
 }
 
@@ -108,9 +115,14 @@ pub(super) struct Purges {
     newest_tag: AtomicU64,
     /// The latest epoch that a walk has ended.
     ended: AtomicU64,
+    /// Read at each hit while a purge is in effect, so it is locked for writing only for one insertion or exchange.
     lists: RwLock<Lists>,
-    /// Fills in progress by their epoch.
-    fills: Mutex<BTreeMap<u64, u32>>,
+    /// Held by each change of `lists`.
+    changes: Mutex<()>,
+    /// Responses of fills with an earlier epoch are not stored.
+    floor: AtomicU64,
+    /// Number of fills in progress by their epoch and the monotonic time of their begin, milliseconds.
+    fills: Mutex<BTreeMap<(u64, u64), u32>>,
 }
 
 impl Purges {
@@ -120,10 +132,25 @@ impl Purges {
     }
 
     /// Adds a purge, and returns its epoch. Once it returns, [`Self::check`] finds it on every thread.
-    pub(super) fn add(&self, target: Target<'_>, mode: PurgeMode) -> Result<u64, TooManyPurges> {
+    pub(super) fn add(&self, target: Target<'_>, mode: PurgeMode) -> Result<u64, PurgeError> {
+        if target.is_too_long() {
+            return Err(PurgeError::TooLong);
+        }
+        let _changes = self.lock_changes();
         let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
         let epoch = self.latest() + 1;
-        lists.entry(target)?.add(mode, epoch);
+        let was_crowded = lists.is_crowded();
+        match lists.entry(target) {
+            Ok(epochs) => epochs.add(mode, epoch),
+            Err(error) => {
+                // The next walk ends all of them, however long a fill lasts.
+                self.floor.fetch_max(epoch - 1, Ordering::SeqCst);
+                return Err(error);
+            }
+        }
+        if !was_crowded && lists.is_crowded() {
+            self.floor.fetch_max(epoch, Ordering::SeqCst);
+        }
         self.latest.store(epoch, Ordering::SeqCst);
         self.in_effect.store(epoch, Ordering::SeqCst);
         if matches!(target, Target::Tag(_)) {
@@ -134,7 +161,7 @@ impl Purges {
 
     /// Takes an epoch for a purge that is carried out at once.
     pub(super) fn take_epoch(&self) -> u64 {
-        let _lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+        let _changes = self.lock_changes();
         self.latest.fetch_add(1, Ordering::SeqCst) + 1
     }
 
@@ -143,8 +170,7 @@ impl Purges {
         if epoch >= self.in_effect.load(Ordering::SeqCst) {
             return None;
         }
-        let lists = self.lists.read().unwrap_or_else(PoisonError::into_inner);
-        let found = lists.of(facts);
+        let found = self.read_lists(|lists| lists.of(facts));
         if found.hard > epoch {
             Some(PurgeMode::Hard)
         } else if found.soft > epoch {
@@ -171,71 +197,152 @@ impl Purges {
 
     /// Forgets purges up to an epoch.
     pub(super) fn forget(&self, target: u64) {
-        let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
-        lists.keys.retain(|_, epochs| epochs.forget(target));
-        lists.tags.retain(|_, epochs| epochs.forget(target));
-        lists
-            .prefixes
-            .retain_mut(|(_, epochs)| epochs.forget(target));
+        let _changes = self.lock_changes();
+        // Up to 132,096 targets are copied: hits read the old lists meanwhile.
+        let later = self.read_lists(|lists| lists.later(target));
+        let old = {
+            let mut lists = self.lists.write().unwrap_or_else(PoisonError::into_inner);
+            let old = std::mem::replace(&mut *lists, later);
+            self.note_empty(&lists);
+            old
+        };
+        // Freed without the lock.
+        drop(old);
+        self.ended.fetch_max(target, Ordering::SeqCst);
+    }
+
+    /// Tells hits about empty lists, which they need not read.
+    fn note_empty(&self, lists: &Lists) {
         if lists.tags.is_empty() {
             self.newest_tag.store(0, Ordering::SeqCst);
         }
         if lists.keys.is_empty() && lists.tags.is_empty() && lists.prefixes.is_empty() {
             self.in_effect.store(0, Ordering::SeqCst);
         }
-        self.ended.fetch_max(target, Ordering::SeqCst);
     }
 
-    /// Begins a fill, and returns its epoch.
-    pub(super) fn begin_fill(&self) -> u64 {
+    /// Returns the number of targets with a purge in effect.
+    pub(super) fn len(&self) -> usize {
+        self.read_lists(|lists| lists.keys.len() + lists.tags.len() + lists.prefixes.len())
+    }
+
+    fn read_lists<T>(&self, f: impl FnOnce(&Lists) -> T) -> T {
+        f(&self.lists.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn lock_changes(&self) -> MutexGuard<'_, ()> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Begins a fill at a monotonic time, and returns its epoch.
+    pub(super) fn begin_fill(&self, now_ms: u64) -> u64 {
         let mut fills = self.fills();
         let epoch = self.latest();
-        *fills.entry(epoch).or_default() += 1;
+        *fills.entry((epoch, now_ms)).or_default() += 1;
         epoch
     }
 
-    /// Ends a fill of this epoch.
-    pub(super) fn end_fill(&self, epoch: u64) {
+    /// Ends a fill of this epoch that began at a monotonic time.
+    pub(super) fn end_fill(&self, epoch: u64, started_ms: u64) {
         let mut fills = self.fills();
-        if let Some(count) = fills.get_mut(&epoch) {
+        if let Some(count) = fills.get_mut(&(epoch, started_ms)) {
             *count -= 1;
             if *count == 0 {
-                fills.remove(&epoch);
+                fills.remove(&(epoch, started_ms));
             }
         }
     }
 
-    /// Returns the epoch up to which a walk that begins now ends purges: an earlier fill could store a response behind it.
-    pub(super) fn walk_target(&self) -> u64 {
-        let fills = self.fills();
-        let oldest = fills.first_key_value().map(|(epoch, _)| *epoch);
-        let latest = self.latest();
-        oldest.unwrap_or(latest).min(latest)
+    /// Returns the number of fills in progress.
+    pub(super) fn fills_in_progress(&self) -> u64 {
+        self.fills().values().map(|count| u64::from(*count)).sum()
     }
 
-    fn fills(&self) -> MutexGuard<'_, BTreeMap<u64, u32>> {
+    /// Whether the response of a fill of this epoch may not be stored: a purge could have ended that concerns it.
+    pub(super) fn is_too_old(&self, epoch: u64) -> bool {
+        epoch < self.floor.load(Ordering::SeqCst)
+    }
+
+    /// Returns the epoch up to which a walk that begins now ends purges: an earlier fill could store a response behind it.
+    /// Fills older than [`FILL_AGE_MAX_MS`] are refused from now on instead.
+    pub(super) fn walk_target(&self, now_ms: u64) -> u64 {
+        let fills = self.fills();
+        let is_waited_for = |(epoch, started_ms): &(u64, u64)| {
+            !self.is_too_old(*epoch) && started_ms.saturating_add(FILL_AGE_MAX_MS) > now_ms
+        };
+        let mut epochs = fills.keys().filter(|fill| is_waited_for(fill));
+        let latest = self.latest();
+        let target = epochs
+            .next()
+            .map_or(latest, |(epoch, _)| (*epoch).min(latest));
+        // Before the walk visits an entry, so a commit behind it finds the floor.
+        self.floor.fetch_max(target, Ordering::SeqCst);
+        target
+    }
+
+    fn fills(&self) -> MutexGuard<'_, BTreeMap<(u64, u64), u32>> {
         self.fills.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
+impl Target<'_> {
+    /// Whether no entry can have it.
+    fn is_too_long(&self) -> bool {
+        match self {
+            Self::Key(_) => false,
+            Self::Tag(tag) => tag.len() > TAGS_BYTES_MAX,
+            Self::Prefix(prefix) => prefix.len() > KEY_BYTES_MAX,
+        }
+    }
+}
+
 impl Lists {
+    /// Whether one of the lists has room for a quarter of its maximum at most.
+    fn is_crowded(&self) -> bool {
+        let is_crowded = |len: usize, max: usize| len >= max - max / 4;
+        is_crowded(self.keys.len(), PURGED_KEYS_MAX)
+            || is_crowded(self.tags.len(), PURGED_TAGS_MAX)
+            || is_crowded(self.prefixes.len(), PURGED_PREFIXES_MAX)
+    }
+
+    /// Returns the purges after an epoch.
+    fn later(&self, target: u64) -> Self {
+        let keys = self.keys.iter();
+        let tags = self.tags.iter();
+        let prefixes = self.prefixes.iter();
+        Self {
+            keys: keys
+                .filter_map(|(id, epochs)| Some((*id, epochs.later(target)?)))
+                .collect(),
+            tags: tags
+                .filter_map(|(tag, epochs)| Some((tag.clone(), epochs.later(target)?)))
+                .collect(),
+            prefixes: prefixes
+                .filter_map(|(prefix, epochs)| Some((prefix.clone(), epochs.later(target)?)))
+                .collect(),
+        }
+    }
+
     /// Returns the epochs of a target, added if it is new.
-    fn entry(&mut self, target: Target<'_>) -> Result<&mut Epochs, TooManyPurges> {
+    fn entry(&mut self, target: Target<'_>) -> Result<&mut Epochs, PurgeError> {
         match target {
             Target::Key(id) => {
                 let is_full = self.keys.len() >= PURGED_KEYS_MAX && !self.keys.contains_key(&id);
                 let keys = (!is_full).then_some(&mut self.keys);
-                Ok(keys.ok_or(TooManyPurges)?.entry(id).or_default())
+                Ok(keys.ok_or(PurgeError::TooMany)?.entry(id).or_default())
             }
             Target::Tag(tag) => {
                 let is_full = self.tags.len() >= PURGED_TAGS_MAX && !self.tags.contains_key(tag);
                 let tags = (!is_full).then_some(&mut self.tags);
-                Ok(tags.ok_or(TooManyPurges)?.entry(tag.into()).or_default())
+                Ok(tags
+                    .ok_or(PurgeError::TooMany)?
+                    .entry(tag.into())
+                    .or_default())
             }
             Target::Prefix(prefix) => {
                 let known = self.prefixes.iter().position(|(one, _)| **one == *prefix);
                 if known.is_none() && self.prefixes.len() >= PURGED_PREFIXES_MAX {
-                    return Err(TooManyPurges);
+                    return Err(PurgeError::TooMany);
                 }
                 let at = known.unwrap_or_else(|| {
                     self.prefixes.push((prefix.into(), Epochs::default()));
@@ -263,103 +370,5 @@ impl Lists {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn facts(key: &'static [u8], tags: &'static [u8]) -> PurgeFacts<'static> {
-        let main = EntryId([key.len() as u8; 16]);
-        PurgeFacts { main, key, tags }
-    }
-
-    #[test]
-    fn purges_concern_earlier_responses_alone() {
-        let purges = Purges::default();
-        let (one, other) = (facts(b"/a/1", b"x\ty"), facts(b"/b", b"z"));
-        assert_eq!(purges.check(0, &one), None);
-        for (n, target) in [
-            Target::Key(one.main),
-            Target::Tag(b"y"),
-            Target::Prefix(b"/a/"),
-            Target::Prefix(b"/a/1"),
-        ]
-        .into_iter()
-        .enumerate()
-        {
-            let epoch = purges.add(target, PurgeMode::Hard);
-            assert_eq!(epoch, Ok(n as u64 + 1));
-            assert_eq!(purges.check(n as u64, &one), Some(PurgeMode::Hard));
-            assert_eq!(purges.check(n as u64 + 1, &one), None);
-            assert_eq!(purges.check(n as u64, &other), None);
-        }
-        purges.forget(3);
-        assert_eq!(purges.check(3, &one), Some(PurgeMode::Hard));
-        assert!(!purges.is_empty());
-        assert!(purges.has_ended(3) && !purges.has_ended(4));
-        purges.forget(4);
-        assert!(purges.is_empty());
-        assert_eq!(purges.check(0, &one), None);
-        let all = purges.add(Target::Prefix(b""), PurgeMode::Soft);
-        assert_eq!(all, Ok(5), "epochs are never used again");
-        assert_eq!(purges.check(4, &other), Some(PurgeMode::Soft));
-    }
-
-    #[test]
-    fn a_hard_purge_is_stronger_than_a_later_soft_one() {
-        let purges = Purges::default();
-        let (one, target) = (facts(b"/a", b""), Target::Prefix(b"/"));
-        let modes = [PurgeMode::Hard, PurgeMode::Soft];
-        for (epoch, mode) in modes.into_iter().enumerate() {
-            assert_eq!(purges.add(target, mode), Ok(epoch as u64 + 1));
-        }
-        assert_eq!(purges.check(0, &one), Some(PurgeMode::Hard));
-        assert_eq!(purges.check(1, &one), Some(PurgeMode::Soft));
-        assert_eq!(purges.check(2, &one), None);
-    }
-
-    #[test]
-    fn a_walk_ends_no_purge_that_a_fill_could_pass() {
-        let purges = Purges::default();
-        let soft = PurgeMode::Soft;
-        let first = purges.begin_fill();
-        assert_eq!((first, purges.walk_target()), (0, 0));
-        assert_eq!(purges.add(Target::Tag(b"a"), soft), Ok(1));
-        let second = purges.begin_fill();
-        assert_eq!((second, purges.walk_target()), (1, 0));
-        assert!(purges.has_newer_tag(0) && !purges.has_newer_tag(1));
-        purges.end_fill(first);
-        assert_eq!(purges.walk_target(), 1);
-        assert_eq!(purges.take_epoch(), 2);
-        assert_eq!(purges.walk_target(), 1);
-        assert!(!purges.has_newer_tag(1), "it was a key");
-        purges.end_fill(second);
-        assert_eq!(purges.walk_target(), 2);
-    }
-
-    #[test]
-    fn purges_in_effect_are_limited() {
-        let purges = Purges::default();
-        let hard = PurgeMode::Hard;
-        let text = |n: usize| n.to_string().into_bytes();
-        for n in 0..PURGED_PREFIXES_MAX {
-            assert!(purges.add(Target::Prefix(&text(n)), hard).is_ok());
-        }
-        assert_eq!(purges.add(Target::Prefix(b"x"), hard), Err(TooManyPurges));
-        assert!(
-            purges.add(Target::Prefix(b"0"), hard).is_ok(),
-            "it is known"
-        );
-        for n in 0..PURGED_TAGS_MAX {
-            assert!(purges.add(Target::Tag(&text(n)), hard).is_ok());
-        }
-        assert_eq!(purges.add(Target::Tag(b"x"), hard), Err(TooManyPurges));
-        assert!(purges.add(Target::Tag(b"0"), hard).is_ok());
-        let key = |n: usize| Target::Key(EntryId((n as u128).to_le_bytes()));
-        for n in 0..PURGED_KEYS_MAX {
-            assert!(purges.add(key(n), hard).is_ok());
-        }
-        assert_eq!(purges.add(key(PURGED_KEYS_MAX), hard), Err(TooManyPurges));
-        assert!(purges.add(key(0), hard).is_ok());
-        purges.forget(purges.latest());
-        assert!(purges.add(Target::Prefix(b"x"), hard).is_ok());
-    }
-}
+#[path = "purges_tests.rs"]
+mod tests;

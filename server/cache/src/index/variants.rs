@@ -4,15 +4,28 @@
 
 use std::sync::atomic::Ordering;
 
-use super::core::{Index, Shard};
+use super::core::{DOOMED_MAX, Index, Shard};
 use crate::key::{EntryId, ID_BYTES};
 
 /// Maximum number of variants of a key besides the first; another one replaces that used least recently.
 pub const VARIANTS_MAX: usize = 64;
 
 impl Index {
+    /// Lists a variant whose key has become known. Returns whether there is room ([`Self::add_variant`]).
+    ///
+    /// `was_unknown` is the result of `set_known`. Only a variant in its list may leave the count of unknown ones: a
+    /// purge of the key finds it by one of them.
+    pub(super) fn list_variant(&self, main: EntryId, id: EntryId, was_unknown: bool) -> bool {
+        let has_room = self.add_variant(main, id);
+        if was_unknown {
+            self.counts.unknown.fetch_sub(1, Ordering::SeqCst);
+        }
+        has_room
+    }
+
     /// Adds a variant to the list of its key. Beyond [`VARIANTS_MAX`], the variant used least recently is removed.
-    /// Returns whether there is room: if all others are received at present, there is none.
+    /// Returns whether there is room: if all others are received at present, or too many files wait for their removal,
+    /// there is none.
     pub(super) fn add_variant(&self, main: EntryId, id: EntryId) -> bool {
         if main == id {
             return true;
@@ -26,6 +39,9 @@ impl Index {
         };
         if all.len() <= VARIANTS_MAX {
             return true;
+        }
+        if self.doomed() >= DOOMED_MAX {
+            return false;
         }
         let others = all.into_iter().filter(|other| *other != id);
         let used = others.filter_map(|id| {

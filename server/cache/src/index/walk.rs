@@ -56,31 +56,41 @@ impl Walk {
 }
 
 impl Index {
-    /// Begins a walk, if there is a reason for one.
+    /// Begins a walk, if there is a reason for one. `now_ms` is monotonic ([`super::Now`]): fills that are too old no longer
+    /// hold up purges, and are not stored.
     #[must_use]
-    pub fn begin_walk(&self) -> Option<Walk> {
+    pub fn begin_walk(&self, now_ms: u64) -> Option<Walk> {
         // Loaded entries have epoch 0, so a walk before the last of them would miss some.
         if self.is_cold() || self.purges.is_empty() {
             return None;
         }
         Some(Walk {
-            target: self.purges.walk_target(),
+            target: self.purges.walk_target(now_ms),
             shard: 0,
             slot: 0,
             purged: 0,
         })
     }
 
-    /// Appends entries to be read and judged. Returns whether the walk goes on.
+    /// Appends entries to be read and judged. Cached errors have no head to read, and are forgotten. Returns whether the walk
+    /// goes on.
     pub fn walk_step(&self, walk: &mut Walk, entries: &mut Vec<WalkEntry>) -> bool {
         if walk.shard >= self.shards() {
             return false;
         }
-        let shard = self.lock_at(walk.shard);
+        let mut shard = self.lock_at(walk.shard);
         let end = shard.table.slots().min(walk.slot + SLOTS_A_STEP);
+        let mut failed = Vec::new();
         for slot in walk.slot..end {
-            let node = shard.table.node(slot);
-            if node.exists() && node.epoch < walk.target {
+            let node = shard.table.node_mut(slot);
+            if node.epoch >= walk.target {
+                continue;
+            }
+            if node.error > 0 && !node.exists() {
+                node.clear_error();
+                failed.push(node.id);
+            }
+            if node.exists() {
                 entries.push(WalkEntry {
                     id: node.id,
                     epoch: node.epoch,
@@ -91,6 +101,13 @@ impl Index {
             (walk.shard, walk.slot) = (walk.shard + 1, 0);
         } else {
             walk.slot = end;
+        }
+        drop(shard);
+        for id in failed {
+            let (hash, shard) = self.lock(&id);
+            if let Some(slot) = shard.table.find(hash, &id) {
+                self.tidy(shard, slot);
+            }
         }
         true
     }
