@@ -8,6 +8,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
+use std::ops::Bound;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
@@ -102,7 +103,7 @@ impl Epochs {
 struct Lists {
     keys: HashMap<EntryId, Epochs>,
     tags: HashMap<Box<[u8]>, Epochs>,
-    prefixes: Vec<(Box<[u8]>, Epochs)>,
+    prefixes: BTreeMap<Box<[u8]>, Epochs>,
 }
 
 /// All purges in effect.
@@ -340,15 +341,11 @@ impl Lists {
                     .or_default())
             }
             Target::Prefix(prefix) => {
-                let known = self.prefixes.iter().position(|(one, _)| **one == *prefix);
-                if known.is_none() && self.prefixes.len() >= PURGED_PREFIXES_MAX {
-                    return Err(PurgeError::TooMany);
-                }
-                let at = known.unwrap_or_else(|| {
-                    self.prefixes.push((prefix.into(), Epochs::default()));
-                    self.prefixes.len() - 1
-                });
-                Ok(&mut self.prefixes[at].1)
+                let is_full = self.prefixes.len() >= PURGED_PREFIXES_MAX
+                    && !self.prefixes.contains_key(prefix);
+                let prefixes = (!is_full).then_some(&mut self.prefixes);
+                let prefixes = prefixes.ok_or(PurgeError::TooMany)?;
+                Ok(prefixes.entry(prefix.into()).or_default())
             }
         }
     }
@@ -361,11 +358,31 @@ impl Lists {
                 found.merge(*epochs);
             }
         }
-        let starts = |prefix: &[u8]| facts.key.starts_with(prefix);
-        for (_, epochs) in self.prefixes.iter().filter(|(prefix, _)| starts(prefix)) {
-            found.merge(*epochs);
-        }
+        self.merge_prefixes(facts.key, &mut found);
         found
+    }
+
+    /// Merges the epochs of all prefixes of a key, in a search for each of them, not in a comparison with all others.
+    fn merge_prefixes(&self, key: &[u8], found: &mut Epochs) {
+        let mut key = key;
+        loop {
+            let up_to_key = (Bound::Unbounded, Bound::Included(key));
+            let Some((text, epochs)) = self.prefixes.range::<[u8], _>(up_to_key).next_back() else {
+                return;
+            };
+            let same = text.iter().zip(key).take_while(|(one, other)| one == other);
+            let same = same.count();
+            if same == text.len() {
+                found.merge(*epochs);
+                let Some(shorter) = same.checked_sub(1) else {
+                    return;
+                };
+                key = &key[..shorter];
+            } else {
+                // A longer prefix of the key would be greater than this text, and was found before.
+                key = &key[..same];
+            }
+        }
     }
 }
 

@@ -178,3 +178,32 @@ fn hits_are_verified_while_purges_are_forgotten() {
     purges.forget(1);
     assert!(purges.is_empty());
 }
+
+#[test]
+fn all_prefixes_of_a_key_are_found() {
+    let mut rng = fastrand::Rng::with_seed(16);
+    let mut text = |max: usize| -> Vec<u8> {
+        let len = rng.usize(..=max);
+        (0..len).map(|_| rng.u8(b'a'..=b'b')).collect()
+    };
+    for _ in 0..200 {
+        let purges = Purges::default();
+        let all: Vec<Vec<u8>> = (0..20).map(|_| text(5)).collect();
+        for prefix in &all {
+            let added = purges.add(Target::Prefix(prefix), PurgeMode::Hard);
+            added.expect("there are few");
+        }
+        for _ in 0..20 {
+            let key = text(7);
+            let facts = PurgeFacts {
+                main: EntryId::default(),
+                key: &key,
+                tags: b"",
+            };
+            let latest = all.iter().rposition(|prefix| key.starts_with(prefix));
+            let expected = latest.map_or(0, |at| at as u64 + 1);
+            let found = purges.read_lists(|lists| lists.of(&facts).hard);
+            assert_eq!(found, expected, "{key:?} {all:?}");
+        }
+    }
+}
