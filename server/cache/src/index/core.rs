@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use super::node::{Flags, NIL, Node};
 use super::purges::Purges;
 use super::table::Table;
+use super::wake::WorkWake;
 use crate::key::EntryId;
 
 /// Entries for each megabyte of `keys_zone` (nginx documentation, `proxy_cache_path`).
@@ -42,6 +43,7 @@ pub struct Index {
     mix: [u64; 2],
     pub(super) purges: Purges,
     pub(super) counts: Counts,
+    pub(super) work: WorkWake,
     is_cold: AtomicBool,
     doomed: Mutex<Vec<Victim>>,
     /// A file gets its name, or is removed, under the lock of its path.
@@ -141,6 +143,7 @@ impl Index {
                 watermark: AtomicU64::new(u64::MAX),
                 ..Counts::default()
             },
+            work: WorkWake::default(),
             is_cold: AtomicBool::new(true),
             doomed: Mutex::default(),
             paths: (0..PATH_LOCKS).map(|_| Mutex::default()).collect(),
@@ -368,9 +371,10 @@ impl Index {
             }
             counts.entries.fetch_sub(1, Ordering::Relaxed);
             // As in nginx, the manager then keeps an eighth free.
-            counts
-                .watermark
-                .store(entries - entries / 8, Ordering::Relaxed);
+            let watermark = entries - entries / 8;
+            if counts.watermark.swap(watermark, Ordering::Relaxed) == u64::MAX {
+                self.work.wake();
+            }
             // The locks of all shards are taken for each victim.
             if !may_evict || evictions == EVICTIONS_A_MISS || self.doomed() >= DOOMED_MAX {
                 return false;
@@ -387,8 +391,14 @@ impl Index {
     pub(super) fn doom(&self, victim: Victim) {
         if victim.has_file {
             self.counts.add_blocks(victim.blocks);
-            let mut doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
-            doomed.push(victim);
+            let is_first = {
+                let mut doomed = self.doomed.lock().unwrap_or_else(PoisonError::into_inner);
+                doomed.push(victim);
+                doomed.len() == 1
+            };
+            if is_first {
+                self.work.wake();
+            }
         }
     }
 

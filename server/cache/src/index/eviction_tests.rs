@@ -1,6 +1,7 @@
 //! Entries that are removed for others, or unused; memory of an entry.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::examples_tests::*;
 use super::*;
@@ -185,4 +186,38 @@ fn a_file_that_was_stored_again_is_not_removed() {
         assert_eq!(removed, Some(None));
     });
     assert!(index.has_file(&key.id()));
+}
+
+#[test]
+fn periodic_work_is_woken_once_for_many_files() {
+    let wakes = Arc::new(AtomicU64::new(0));
+    let index = index(10);
+    let counter = Arc::clone(&wakes);
+    index.set_work_wake(move || {
+        counter.fetch_add(1, Ordering::SeqCst);
+    });
+    let woken = || wakes.swap(0, Ordering::SeqCst);
+    for n in 0..10 {
+        store_key(&index, &format!("/{n}"));
+    }
+    assert_eq!(woken(), 0, "it is not full");
+    for n in 10..20 {
+        store_key(&index, &format!("/{n}"));
+    }
+    assert_eq!(woken(), 2, "for the first file, and for the full index");
+    index.take_doomed(9);
+    store_key(&index, "/20");
+    assert_eq!(woken(), 0, "one file was left");
+    index.take_doomed(9);
+    store_key(&index, "/21");
+    assert_eq!(woken(), 1);
+    index
+        .purge_tag(b"x", PurgeMode::Hard)
+        .expect("there are few");
+    index
+        .purge_prefix(b"x", PurgeMode::Hard)
+        .expect("there are few");
+    assert_eq!(woken(), 2);
+    purge_hard(&index, &key("/21"));
+    assert_eq!(woken(), 0, "no walk is needed");
 }

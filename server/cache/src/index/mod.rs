@@ -26,6 +26,7 @@ mod purge;
 mod purges;
 mod table;
 mod variants;
+mod wake;
 mod walk;
 
 pub use self::core::{ENTRIES_A_MEGABYTE, ENTRY_BYTES_MAX, Index, IndexStats, Victim, entries_max};

@@ -27,7 +27,7 @@ impl Index {
         // Variants that were loaded are found by the walk alone.
         let is_unsure = self.is_cold() || self.counts.unknown.load(Ordering::SeqCst) > 0;
         let epoch = if is_unsure {
-            self.purges.add(Target::Key(main), mode)?
+            self.add_purge(Target::Key(main), mode)?
         } else {
             self.purges.take_epoch()
         };
@@ -67,7 +67,7 @@ impl Index {
     /// # Errors
     /// Too many purges wait for a walk, or the tag is longer than [`crate::tags::TAGS_BYTES_MAX`].
     pub fn purge_tag(&self, tag: &[u8], mode: PurgeMode) -> Result<u64, PurgeError> {
-        self.purges.add(Target::Tag(tag), mode)
+        self.add_purge(Target::Tag(tag), mode)
     }
 
     /// Purges the entries of all keys with a prefix, which may be empty. Returns the epoch of the purge;
@@ -76,7 +76,14 @@ impl Index {
     /// # Errors
     /// Too many purges wait for a walk, or the prefix is longer than [`crate::key::KEY_BYTES_MAX`].
     pub fn purge_prefix(&self, prefix: &[u8], mode: PurgeMode) -> Result<u64, PurgeError> {
-        self.purges.add(Target::Prefix(prefix), mode)
+        self.add_purge(Target::Prefix(prefix), mode)
+    }
+
+    fn add_purge(&self, target: Target<'_>, mode: PurgeMode) -> Result<u64, PurgeError> {
+        let added = self.purges.add(target, mode);
+        // A refused purge has to wait for the walk as well.
+        self.work.wake();
+        added
     }
 
     /// Whether all entries of a purge with this epoch were removed.
