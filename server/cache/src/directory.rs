@@ -181,23 +181,26 @@ impl Directory {
     /// # Errors
     /// The file is missing or cannot be read.
     pub fn read_start(&self, id: &EntryId) -> io::Result<FileStart> {
-        self.open_entry(id, READ_BYTES).map(|(_, start)| start)
+        self.open_entry(id, 0).map(|(_, start)| start)
     }
 
-    /// Opens the file of an entry for a hit, and reads its begin: `first` bytes, and more if its body begins later.
-    /// [`crate::index::StoredEntry::body_start`] is a good value.
+    /// Opens the file of an entry for a hit, and reads all before its body. `body_start` is the expected length of that
+    /// ([`crate::index::StoredEntry::body_start`]), 0 if it is not known.
     ///
-    /// If [`FileStart::identity`] has another inode number than the entry, another process has replaced the file: the hit
-    /// is checked with epoch 0.
+    /// The file may be that of another process: purges are checked with the epoch of its inode number
+    /// ([`crate::index::StoredEntry::epoch_of`]).
     ///
     /// # Errors
     /// The file is missing or cannot be read.
-    pub fn open_entry(&self, id: &EntryId, first: usize) -> io::Result<(File, FileStart)> {
+    pub fn open_entry(&self, id: &EntryId, body_start: u16) -> io::Result<(File, FileStart)> {
         let file = File::open(self.path_of(id))?;
         let identity = FileIdentity::of(&file.metadata()?);
         let len = identity.len;
         let mut bytes = Vec::new();
-        let mut needed = first.max(HEADER_BYTES);
+        let mut needed = match usize::from(body_start) {
+            0 => READ_BYTES,
+            len => len.max(HEADER_BYTES),
+        };
         loop {
             let at = bytes.len();
             let end = usize::try_from(len).unwrap_or(usize::MAX).min(needed);
@@ -229,12 +232,16 @@ impl Directory {
         })
     }
 
-    /// Makes the file of an entry stale from `now_s` on, seconds since 1970. Returns whether it was done or needless.
+    /// Makes the file of an entry stale from `now_s` on, seconds since 1970; with `seen`, only that file. Returns whether it
+    /// was done or needless.
     ///
     /// # Errors
     /// The file cannot be read or written.
-    pub fn expire(&self, id: &EntryId, now_s: i64) -> io::Result<bool> {
-        self.change_header(id, |_, old| {
+    pub fn expire(&self, id: &EntryId, seen: Option<FileIdentity>, now_s: i64) -> io::Result<bool> {
+        self.change_header(id, |identity, old| {
+            if seen.is_some_and(|seen| seen != identity) {
+                return None;
+            }
             let valid_s = old.valid_s.min(now_s - 1);
             Header { valid_s, ..*old }.encode().ok()
         })

@@ -82,8 +82,9 @@ fn a_hit_opens_and_reads_a_file_at_once() {
     let (temp, file) = site.write("temp", &bytes);
     let meta = site.directory.publish(&temp, &file, &key.id());
     let meta = meta.expect("one directory");
-    for first in [0, body_start, bytes.len(), usize::MAX] {
-        let opened = site.directory.open_entry(&key.id(), first);
+    let body_start = body_start as u16;
+    for hint in [0, 1, body_start - 1, body_start, body_start + 9, u16::MAX] {
+        let opened = site.directory.open_entry(&key.id(), hint);
         let (mut file, start) = opened.expect("it exists");
         assert_eq!(start.identity(), FileIdentity::of(&meta));
         let prefix = start.parse_for(&key).expect("it is whole");
@@ -98,4 +99,34 @@ fn a_hit_opens_and_reads_a_file_at_once() {
     let missing = site.directory.open_entry(&key.id(), 0);
     let error = missing.expect_err("it was removed").kind();
     assert_eq!(error, io::ErrorKind::NotFound);
+}
+
+#[test]
+fn only_the_file_that_was_purged_becomes_stale() {
+    let site = Site::new("expire");
+    let key = key();
+    let header = Header {
+        valid_s: 100,
+        ..Header::default()
+    };
+    let bytes = encode(&header, &key, b"A: b\r\n\r\n", None).expect("it is short");
+    let (temp, first) = site.write("first", &bytes);
+    let publish = |temp: &Path, file: &File| {
+        let meta = site.directory.publish(temp, file, &key.id());
+        FileIdentity::of(&meta.expect("one directory"))
+    };
+    let valid_s = || {
+        let start = site.directory.read_start(&key.id()).expect("it exists");
+        start.parse().expect("it is whole").header.valid_s
+    };
+    let seen = publish(&temp, &first);
+    let (temp, second) = site.write("second", &bytes);
+    let newer = publish(&temp, &second);
+    let expire = |seen, now_s| site.directory.expire(&key.id(), seen, now_s);
+    assert!(!expire(Some(seen), 50).expect("it is read"));
+    assert_eq!(valid_s(), 100);
+    assert!(expire(Some(newer), 50).expect("it is written"));
+    assert_eq!(valid_s(), 49);
+    assert!(expire(None, 40).expect("it is written"));
+    assert_eq!(valid_s(), 39);
 }

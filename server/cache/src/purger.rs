@@ -5,9 +5,9 @@
 
 use std::io;
 
-use crate::directory::Directory;
+use crate::directory::{Directory, FileIdentity};
 use crate::index::{Index, PurgeFacts, Walk, WalkAction, WalkEntry};
-use crate::key::entry_id;
+use crate::key::{EntryId, entry_id};
 use crate::pace::{Pace, Step};
 
 /// Maximum number of entries whose files cannot be read, before the walk waits for them.
@@ -58,8 +58,9 @@ impl Purger {
         loop {
             while let Some(entry) = self.entries.pop() {
                 match judge(index, directory, walk, &entry) {
-                    Ok(action) => {
-                        if let Err(error) = carry_out(action, index, directory, &entry, now_s) {
+                    Ok((action, seen)) => {
+                        let id = &entry.id;
+                        if let Err(error) = carry_out(action, seen, index, directory, id, now_s) {
                             failed(error);
                         }
                     }
@@ -97,7 +98,7 @@ fn judge(
     directory: &Directory,
     walk: &mut Walk,
     entry: &WalkEntry,
-) -> io::Result<WalkAction> {
+) -> io::Result<(WalkAction, Option<FileIdentity>)> {
     let start = match directory.read_start(&entry.id) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         start => Some(start?),
@@ -108,24 +109,27 @@ fn judge(
         key: prefix.key,
         tags: prefix.notes.tags,
     });
-    Ok(index.judge(walk, entry, facts.as_ref()))
+    let action = index.judge(walk, entry, facts.as_ref());
+    Ok((action, start.map(|start| start.identity())))
 }
 
 fn carry_out(
     action: WalkAction,
+    seen: Option<FileIdentity>,
     index: &Index,
     directory: &Directory,
-    entry: &WalkEntry,
+    id: &EntryId,
     now_s: i64,
 ) -> io::Result<()> {
     match action {
         WalkAction::Keep => {}
         WalkAction::Remove => {
-            let removed = index.remove_unused(&entry.id, || directory.remove(&entry.id));
+            let removed = index.remove_unused(id, || directory.remove(id));
             removed.transpose()?;
         }
         WalkAction::Expire => {
-            directory.expire(&entry.id, now_s)?;
+            // The file of a later response is fresh.
+            directory.expire(id, seen, now_s)?;
         }
     }
     Ok(())

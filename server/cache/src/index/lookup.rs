@@ -36,8 +36,10 @@ pub struct StoredEntry {
     pub body_start: u16,
     /// Inode number of its file; 0 if it is not known.
     pub uniq: u64,
-    /// Epoch of its response, for [`Index::check`].
+    /// Epoch of its response, for [`Index::check`] ([`Self::epoch_of`]).
     pub epoch: u64,
+    /// End of freshness, seconds since 1970; 0 if it is not known.
+    pub valid_s: i64,
     /// Whether it is stale, whatever its file has: it was purged softly.
     pub is_stale: bool,
     /// Whether a request receives it at present.
@@ -46,6 +48,19 @@ pub struct StoredEntry {
     pub is_known: bool,
     /// Requests, this one included, up to 65,535.
     pub uses: u16,
+}
+
+impl StoredEntry {
+    /// Returns the epoch of the file that was opened, with its inode number
+    /// ([`crate::directory::FileIdentity::uniq`]). The file of another process has epoch 0: all purges in effect concern it.
+    #[must_use]
+    pub fn epoch_of(&self, uniq: u64) -> u64 {
+        if self.uniq == uniq || self.uniq == 0 {
+            self.epoch
+        } else {
+            0
+        }
+    }
 }
 
 /// The result of [`Index::load`].
@@ -81,6 +96,7 @@ impl Index {
                 body_start: node.body_start,
                 uniq: node.uniq,
                 epoch: node.epoch,
+                valid_s: node.valid_s,
                 is_stale: node.flags.has(Flags::STALE),
                 is_updating: node.fill.is_some(),
                 is_known: node.flags.has(Flags::KNOWN),

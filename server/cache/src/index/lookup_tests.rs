@@ -19,6 +19,7 @@ fn an_entry_is_found_as_it_was_stored() {
         body_start: 400,
         uniq: 77,
         epoch: 0,
+        valid_s: i64::from(NOW_S) + 60,
         is_stale: false,
         is_updating: false,
         is_known: true,
@@ -184,4 +185,20 @@ fn a_file_is_loaded_for_an_entry_that_requests_have_added() {
     let stats = index.stats();
     assert_eq!((stats.entries, stats.blocks), (2, 6));
     assert_eq!(stored(&index, filled.id(), &filled).epoch, 0);
+}
+
+#[test]
+fn a_file_of_another_process_has_no_epoch() {
+    let index = index(100);
+    let key = key("/a");
+    index
+        .purge_prefix(b"/a", PurgeMode::Hard)
+        .expect("there are few");
+    store(&index, key.id(), &key, b"");
+    let entry = stored(&index, key.id(), &key);
+    let found = |uniq| index.check(entry.epoch_of(uniq), &facts(&key, b""));
+    assert_eq!(found(77), None);
+    assert_eq!(found(78), Some(PurgeMode::Hard));
+    let loaded = StoredEntry { uniq: 0, ..entry };
+    assert_eq!(loaded.epoch_of(78), entry.epoch, "it was not known");
 }
