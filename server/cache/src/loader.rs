@@ -148,7 +148,8 @@ impl Loader {
             }
             return Ok(());
         }
-        let handling = match FileName::of(name) {
+        let file = FileName::of(name);
+        let handling = match file {
             FileName::Foreign => Handling::Ignored,
             FileName::Broken => Handling::Removed,
             FileName::Temp if kind.is_file() && is_old(entry, now_s)? => Handling::Removed,
@@ -164,8 +165,21 @@ impl Loader {
             Handling::Loaded => self.counts.loaded += 1,
             Handling::Ignored => self.counts.ignored += 1,
             Handling::Removed => {
-                directory.remove_below(&path)?;
-                self.counts.removed += 1;
+                let remove = || directory.remove_below(&path);
+                let removed = match file {
+                    // A request may have stored the entry meanwhile.
+                    FileName::Entry(id) if is_at(directory, &id, &path) => {
+                        index.remove_unused(&id, remove)
+                    }
+                    _ => Some(remove()),
+                };
+                match removed {
+                    Some(removed) => {
+                        removed?;
+                        self.counts.removed += 1;
+                    }
+                    None => self.counts.ignored += 1,
+                }
             }
         }
         Ok(())

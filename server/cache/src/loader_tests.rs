@@ -184,3 +184,20 @@ fn a_missing_directory_is_an_error() {
     assert!(Loader::new(&directory).is_err());
     assert!(Directory::open(&temp.0, Levels::default()).is_err());
 }
+
+#[test]
+fn a_file_that_a_request_has_stored_is_not_removed() {
+    use crate::index::examples_tests as examples;
+    let temp = Temp::new("stored");
+    let key = examples::key("/a");
+    let name = String::from_utf8(key.id().name().to_vec()).expect("digits");
+    let index = std::sync::Arc::new(Index::new(100));
+    examples::store(&index, key.id(), &key, b"");
+    // The loader has seen an earlier file of this name.
+    temp.write(&name, 335);
+    let directory = Directory::open(&temp.0, Levels::default()).expect("it exists");
+    let mut loader = Loader::new(&directory).expect("it exists");
+    loader.step(&directory, &index, Pace::default(), &|| 0, NOW_S);
+    assert!(temp.has(&name));
+    assert_eq!((loader.counts().removed, loader.counts().ignored), (0, 1));
+}

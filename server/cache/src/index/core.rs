@@ -268,8 +268,8 @@ impl Index {
         ids.collect()
     }
 
-    /// Calls `remove`, which removes the file of an entry, unless the entry has a file again. No file gets this name
-    /// meanwhile: the name given by a later fill is not removed.
+    /// Calls `remove`, which removes the file of an entry, unless the entry has a file again. A fill that names a file of
+    /// this entry waits meanwhile.
     pub fn remove_unused<T>(&self, id: &EntryId, remove: impl FnOnce() -> T) -> Option<T> {
         let _path = self.lock_path(id);
         (!self.has_file(id)).then(remove)

@@ -45,8 +45,8 @@ pub enum Committed {
     Stored,
     /// The entry has the response, which was purged softly since the request. Of an update: the caller makes the file stale.
     Stale,
-    /// The file was not named: the response was purged since the request, its fill has lasted too long for a purge in effect,
-    /// or another fill names its own file.
+    /// The file was not named. The response was purged since the request, or its fill began too long before a walk, or
+    /// another fill names its own file.
     Refused,
     /// The file could not be named.
     Failed,
@@ -194,7 +194,7 @@ impl FillToken {
         if is_refused() {
             return Committed::Refused;
         }
-        // Until the entry has the file: who removes the file of an earlier entry must not remove this one.
+        // Until the entry has the file: the remover of an earlier file must not remove this one.
         let _path = index.lock_path(&self.id);
         let Some(file) = publish() else {
             return Committed::Failed;

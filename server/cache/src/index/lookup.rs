@@ -203,7 +203,7 @@ impl Index {
     }
 
     /// Forgets the file of an entry, since the one that was `seen` is missing or damaged. An entry with another epoch or
-    /// inode number has another file.
+    /// inode number has another file. The caller removes a damaged file by [`Self::remove_unused`].
     pub fn forget_file(&self, id: &EntryId, seen: &StoredEntry) {
         let (hash, shard) = self.lock(id);
         if let Some(slot) = shard.table.find(hash, id) {

@@ -202,3 +202,15 @@ fn a_file_of_another_process_has_no_epoch() {
     let loaded = StoredEntry { uniq: 0, ..entry };
     assert_eq!(loaded.epoch_of(78), entry.epoch, "it was not known");
 }
+
+#[test]
+fn a_purged_error_leaves_no_entry() {
+    let index = index(100);
+    let key = key("/a");
+    for mode in [PurgeMode::Soft, PurgeMode::Hard] {
+        let end = i64::from(NOW_S) + 10;
+        start(&index, key.id(), &key, OFF).commit_error(&key, 502, end);
+        index.purge_key(&key, mode).expect("there are few");
+        assert_eq!(index.stats().entries, 0);
+    }
+}

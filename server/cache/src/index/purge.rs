@@ -57,7 +57,10 @@ impl Index {
         node.fill = None;
         match mode {
             PurgeMode::Hard => self.remove_file(shard, slot),
-            PurgeMode::Soft => node.flags.set(Flags::STALE, had_file),
+            PurgeMode::Soft => {
+                node.flags.set(Flags::STALE, had_file);
+                self.tidy(shard, slot);
+            }
         }
         had_file
     }

@@ -212,7 +212,7 @@ impl Purges {
         self.ended.fetch_max(target, Ordering::SeqCst);
     }
 
-    /// Tells hits about empty lists, which they need not read.
+    /// Resets the epochs of empty lists, so that hits do not read them.
     fn note_empty(&self, lists: &Lists) {
         if lists.tags.is_empty() {
             self.newest_tag.store(0, Ordering::SeqCst);
