@@ -118,7 +118,7 @@ impl Directory {
         Ok(all.f_bavail.saturating_mul(all.f_frsize))
     }
 
-    /// Gives a whole file, opened as `file`, the path of an entry, and returns its metadata. Subdirectories are created. A
+    /// Moves a whole file, opened as `file`, to the path of an entry, and returns its metadata. Subdirectories are created. A
     /// file on another file system is copied first, as in nginx.
     ///
     /// # Errors

@@ -55,6 +55,7 @@ impl Purger {
             return PurgeStep::Idle;
         };
         let mut step = Step::new(pace, clock);
+        // Long: one walk over entries, with the places where a step may end.
         loop {
             while let Some(entry) = self.entries.pop() {
                 match judge(index, directory, walk, &entry) {

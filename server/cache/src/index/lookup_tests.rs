@@ -120,6 +120,8 @@ fn a_missing_file_is_forgotten_unless_it_was_replaced() {
     assert_eq!((stats.entries, stats.blocks), (0, 0));
 }
 
+type Purge = fn(&Index) -> Result<u64, PurgeError>;
+
 #[test]
 fn a_purge_concerns_an_earlier_error() {
     let index = index(100);
@@ -130,7 +132,7 @@ fn a_purge_concerns_an_earlier_error() {
         Lookup::Error { epoch, .. } => !index.is_purged_since(epoch, &key),
         _ => false,
     };
-    let purges: [fn(&Index) -> Result<u64, PurgeError>; 2] = [
+    let purges: [Purge; 2] = [
         |index| index.purge_prefix(b"/a", PurgeMode::Soft),
         // The tags of a response that was not received are not known.
         |index| index.purge_tag(b"x", PurgeMode::Hard),

@@ -1,5 +1,6 @@
 //! Purges by key, tag and prefix.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::core::Index;
@@ -18,6 +19,14 @@ pub struct PurgedKey {
 }
 
 impl Index {
+    /// Sets the function that wakes manager and purger, from any thread: files wait for their removal, the index is full, or
+    /// a purge waits for a walk. Without it, they notice that after their pause.
+    ///
+    /// It is called once for many files, and must return at once.
+    pub fn set_work_wake(&self, notify: impl Fn() + Send + Sync + 'static) {
+        self.work.set(Arc::new(notify));
+    }
+
     /// Purges the entries of a key. Responses that are received at present are not stored.
     ///
     /// # Errors

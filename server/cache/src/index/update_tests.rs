@@ -22,12 +22,14 @@ fn a_response_that_was_replaced_is_not_refreshed() {
     assert_eq!(index.stats().fills, 0);
 }
 
+type Purge = fn(&Index, PurgeMode) -> Result<u64, PurgeError>;
+
 #[test]
 fn a_response_that_was_purged_before_its_update_is_not_refreshed() {
     let index = index(100);
     let key = key("/a");
     let facts = facts(&key, b"x");
-    let purges: [fn(&Index, PurgeMode) -> Result<u64, PurgeError>; 2] = [
+    let purges: [Purge; 2] = [
         |index, mode| index.purge_tag(b"x", mode),
         |index, mode| index.purge_prefix(b"/a", mode),
     ];

@@ -3,8 +3,6 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::core::Index;
-
 /// Ends the pause of the thread with manager and purger.
 type Notify = Arc<dyn Fn() + Send + Sync>;
 
@@ -19,6 +17,11 @@ impl fmt::Debug for WorkWake {
 }
 
 impl WorkWake {
+    /// Sets the function that ends the pause.
+    pub(super) fn set(&self, notify: Notify) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(notify);
+    }
+
     /// Wakes periodic work. No lock is held during the call of its function.
     pub(super) fn wake(&self) {
         let notify = {
@@ -28,16 +31,5 @@ impl WorkWake {
         if let Some(notify) = notify {
             notify();
         }
-    }
-}
-
-impl Index {
-    /// Sets the function that wakes manager and purger, from any thread: files wait for their removal, the index is full, or
-    /// a purge waits for a walk. Without it, they notice that after their pause.
-    ///
-    /// It is called once for many files, and must return at once.
-    pub fn set_work_wake(&self, notify: impl Fn() + Send + Sync + 'static) {
-        let mut wake = self.work.0.lock().unwrap_or_else(PoisonError::into_inner);
-        *wake = Some(Arc::new(notify));
     }
 }
