@@ -1,4 +1,4 @@
-//! Groups with `zone`: state of servers that all threads share, that reloads keep, and that files of `state` keep.
+//! Groups with `zone`: threads share the state of servers. It outlives reloads, and restarts with `state`.
 //!
 //! Sources: nginx documentation, `ngx_http_upstream_module`, `zone`, `state`; docs/differences.md.
 

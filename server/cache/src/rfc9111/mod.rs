@@ -70,4 +70,6 @@ mod reuse_tests;
 #[cfg(test)]
 mod storable_tests;
 #[cfg(test)]
+mod testing_tests;
+#[cfg(test)]
 mod tests;

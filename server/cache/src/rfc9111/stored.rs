@@ -103,8 +103,8 @@ impl<'a> Stored<'a> {
     ///
     /// [`ResponseDirectives::differs_in_seconds_only`] checks whether the stored response head still applies.
     ///
-    /// `date_s` becomes the time at which the age was 0, so that the age is that of the 304 although the notes stay. The
-    /// mark has no effect.
+    /// `date_s` becomes the time at which the age was 0. So the age is that of the 304, and the notes stay. The mark has no
+    /// effect.
     #[must_use]
     pub fn header<'h>(&self, old: &Header<'h>) -> Header<'h> {
         let age_s = i64::from(self.initial_age_s);

@@ -1,4 +1,4 @@
-//! The fields of a response that are stored, and those that a stored response is sent with.
+//! Fields of a response to store, and fields of a stored response to send.
 //!
 //! Source: RFC 9111 sections 3.1, 4, 5.2.2.4, 5.2.2.7; RFC 9110 sections 6.6.1, 7.6.1.
 
@@ -111,22 +111,7 @@ const OF_PROXY: [&[u8]; 3] = [
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(list: &[(&str, &str)]) -> Fields {
-        let mut fields = Fields::default();
-        for (name, value) in list {
-            fields.push(name.as_bytes(), value.as_bytes());
-        }
-        fields
-    }
-
-    fn shown(fields: &Fields) -> Vec<String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields = FieldList::from(fields).iter();
-        fields
-            .map(|(_, name, value)| format!("{}: {}", text(name), text(value)))
-            .collect()
-    }
+    use crate::rfc9111::testing_tests::{fields, shown};
 
     fn stored(list: &[(&str, &str)], set_cookie: bool) -> Vec<String> {
         let fields = fields(list);

@@ -10,9 +10,9 @@ use super::stored_fields::{Exclusions, is_age};
 
 /// Returns the stored fields, updated by those of a newer response (RFC 9111 section 3.2).
 ///
-/// Received fields replace stored ones of their names, except fields that are not stored (`directives` are those of the
-/// newer response), and fields that describe the stored bytes. Stored fields not received stay, except `Age`. A missing
-/// `Date` becomes the time of reception, in seconds since 1970.
+/// Received fields replace stored ones of their names. Two kinds do not: fields that are not stored, by the `directives`
+/// of the newer response, and fields about the stored bytes. Other stored fields stay, except `Age`. A missing `Date`
+/// becomes the time of reception, in seconds since 1970.
 ///
 /// The caller checks afterwards that the updated response may still be stored, and makes its secondary key again.
 #[must_use]
@@ -87,22 +87,7 @@ pub fn head_effect(stored: FieldList<'_>, head: FieldList<'_>, stored_bytes: u64
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn fields(list: &[(&str, &str)]) -> Fields {
-        let mut fields = Fields::default();
-        for (name, value) in list {
-            fields.push(name.as_bytes(), value.as_bytes());
-        }
-        fields
-    }
-
-    fn shown(fields: &Fields) -> Vec<String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields = FieldList::from(fields).iter();
-        fields
-            .map(|(_, name, value)| format!("{}: {}", text(name), text(value)))
-            .collect()
-    }
+    use crate::rfc9111::testing_tests::{fields, shown};
 
     fn update(stored: &[(&str, &str)], received: &[(&str, &str)], set_cookie: bool) -> Vec<String> {
         let (stored, received) = (fields(stored), fields(received));

@@ -119,6 +119,7 @@ pub fn freshened(received: Validators<'_>, stored: &[Candidate<'_>]) -> Vec<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::rfc9111::testing_tests::shown;
 
     const DATE: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
     const LATER: &str = "Thu, 02 Jan 2020 00:00:00 GMT";
@@ -131,14 +132,6 @@ mod tests {
             }
         }
         fields
-    }
-
-    fn shown(fields: &Fields) -> Vec<String> {
-        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let fields = FieldList::from(fields).iter();
-        fields
-            .map(|(_, name, value)| format!("{}: {}", text(name), text(value)))
-            .collect()
     }
 
     /// RFC 9110 section 8.8.3.
