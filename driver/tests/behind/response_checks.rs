@@ -73,9 +73,11 @@ impl Ledger {
         now_ms: u64,
     ) -> Result<(), String> {
         let number: usize = number.parse().map_err(|_| "the answer of nobody")?;
-        // A server may read a stream after its timeout and before its reset: it has sent nothing then.
+        // A server may read a stream after its timeout and before its reset, and may even begin its response.
+        let timeout_ms = ask.begun_ms + LEAST_MS;
         let is_late = |(at, attempt): &(usize, &Attempt)| {
-            *at > number && attempt.protocol == ServerProtocol::Http2 && attempt.sent == 0
+            let may_be_reset = attempt.sent == 0 || attempt.begun_ms >= timeout_ms;
+            *at > number && attempt.protocol == ServerProtocol::Http2 && may_be_reset
         };
         let last = self.attempts_of(ask.id).filter(|of| !is_late(of)).last();
         let Some((_, attempt)) = last.filter(|(at, _)| *at == number) else {
