@@ -13,7 +13,7 @@ use crate::key::{EntryId, NAME_BYTES};
 pub const LEVELS_MAX: usize = 3;
 
 /// Digits of the name at each level of subdirectories, from the name's end: 1 or 2, 0 for no level.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Levels([u8; LEVELS_MAX]);
 
 impl Levels {

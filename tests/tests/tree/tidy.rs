@@ -30,7 +30,14 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
     ),
     (
         "server/http",
-        &["conf", "engines", "server_base", "server_upstream", "tls"],
+        &[
+            "conf",
+            "engines",
+            "server_base",
+            "server_cache",
+            "server_upstream",
+            "tls",
+        ],
     ),
     (
         "server/modules",

@@ -12,6 +12,8 @@ use server_base::files::TempDir;
 use server_upstream::retry_budget::RetryBudget;
 use server_upstream::route::{SocketOptions, Timeouts};
 
+use crate::cache::conf::CacheConf;
+pub use crate::next_upstream::NextUpstream;
 use crate::value::{SizeValue, Value};
 
 /// Settings of one location.
@@ -31,6 +33,8 @@ pub struct UpstreamConf {
     pub fields: ResponseFields,
     /// Files of responses.
     pub store: Storing,
+    /// `*_cache`; `None`: off.
+    pub cache: Option<Arc<CacheConf>>,
     /// `*_ignore_client_abort`.
     pub ignore_client_abort: bool,
     /// `*_intercept_errors`.
@@ -205,55 +209,6 @@ impl From<Vec<Box<[u8]>>> for Hidden {
                 .fold(0, |all, bit| all | bit),
             others: others.into(),
         }
-    }
-}
-
-/// `*_next_upstream`: the failures after which another server is tried.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct NextUpstream(pub u32);
-
-impl NextUpstream {
-    /// A connection failed.
-    pub const ERROR: u32 = 1;
-    /// A time was over.
-    pub const TIMEOUT: u32 = 1 << 1;
-    /// A response that is none.
-    pub const INVALID_HEADER: u32 = 1 << 2;
-    /// The status of the same number, and so on.
-    pub const HTTP_500: u32 = 1 << 3;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_502: u32 = 1 << 4;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_503: u32 = 1 << 5;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_504: u32 = 1 << 6;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_403: u32 = 1 << 7;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_404: u32 = 1 << 8;
-    /// See [`Self::HTTP_500`].
-    pub const HTTP_429: u32 = 1 << 9;
-    /// Also requests with a method that is not idempotent.
-    pub const NON_IDEMPOTENT: u32 = 1 << 10;
-    /// None.
-    pub const OFF: u32 = 1 << 11;
-    /// `*_allow_upstream` does not admit the server.
-    pub const DENIED: u32 = 1 << 12;
-    /// No server is usable; no directive has this flag.
-    pub const NO_LIVE: u32 = 1 << 13;
-    /// A response of the cache is out of date; taken, and without meaning before there is a cache.
-    pub const UPDATING: u32 = 1 << 14;
-
-    /// Whether one of these is written.
-    #[must_use]
-    pub fn has(self, of: u32) -> bool {
-        self.0 & of != 0
-    }
-
-    /// Whether all of these are written.
-    #[must_use]
-    pub fn has_all(self, of: u32) -> bool {
-        self.0 & of == of
     }
 }
 
