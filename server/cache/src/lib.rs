@@ -1,9 +1,10 @@
 //! Stored responses of upstream servers.
 //!
-//! [`disk`] is nginx's format of a file, as pure functions over bytes. [`names`] has the paths of files, [`vary`] the choice among
-//! variants, [`tags`] the tags of a response. [`index`] has the entries of a cache in memory, shared by all threads; a
-//! [`fill`] is an entry that is being received. [`directory`] is the only file with input and output. [`loader`], [`manager`] and
-//! [`purger`] are periodic work over directory and index, in bounded steps.
+//! [`disk`] is nginx's format of a file, as pure functions over bytes, and [`response_head`] that of the response head in it.
+//! [`names`] has the paths of files, [`vary`] the choice among variants, [`tags`] the tags of a response. [`index`] has the
+//! entries of a cache in memory, shared by all threads; a [`fill`] is an entry that is being received. [`directory`] is the
+//! only file with input and output. [`loader`], [`manager`] and [`purger`] are periodic work over directory and index, in
+//! bounded steps.
 //!
 //! Absent: requests, their settings and the steps of a request, which are in server/http.
 //!
@@ -22,6 +23,7 @@ pub mod manager;
 pub mod names;
 pub mod pace;
 pub mod purger;
+pub mod response_head;
 pub mod rfc9111;
 pub mod tags;
 pub mod vary;
