@@ -73,10 +73,10 @@ impl Worker {
         self.take_listeners(bundle.listeners);
         self.attach_samples(bundle.samples);
         self.change_logs(bundle.logs, &cycle, &http);
-        let tasks = TaskTimer::start(&http.periodic_tasks, &self.log);
         let groups = http.main::<Groups>();
         let ended = Arc::clone(&self.ended);
         let notify: Notify = Arc::new(move || ended.wake());
+        let tasks = TaskTimer::start(&http.periodic_tasks, &notify, &self.log);
         zones::adopt(groups, &notify);
         self.shutdown_timeout_ms = cycle.main.shutdown_timeout_ms;
         let limit = cycle.main.memory_limit_bytes;

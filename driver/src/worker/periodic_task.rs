@@ -4,15 +4,18 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use server_base::errlog::ErrorLog;
-use server_base::periodic_task::PeriodicTask;
+use server_base::periodic_task::{PeriodicTask, Wake};
 
 /// Tasks, each with the time of its next run.
 #[derive(Default)]
 pub(super) struct TaskTimer(Vec<(Instant, Arc<dyn PeriodicTask>)>);
 
 impl TaskTimer {
-    /// Runs every task once.
-    pub(super) fn start(all: &[Arc<dyn PeriodicTask>], log: &ErrorLog) -> Self {
+    /// Runs every task once. `wake` ends the pause of this thread.
+    pub(super) fn start(all: &[Arc<dyn PeriodicTask>], wake: &Wake, log: &ErrorLog) -> Self {
+        for task in all {
+            task.set_wake(wake);
+        }
         let now = Instant::now();
         let mut timer = Self(all.iter().map(|task| (now, Arc::clone(task))).collect());
         timer.run_due(log);
@@ -23,12 +26,13 @@ impl TaskTimer {
     pub(super) fn run_due(&mut self, log: &ErrorLog) {
         let now = Instant::now();
         self.0.retain_mut(|(due, task)| {
-            if *due > now {
+            if *due > now && !task.is_woken() {
                 return true;
             }
             match task.run(unix_s(), log) {
                 Some(ms) => {
-                    *due = later(now, ms);
+                    // Of its end: a task with long steps pauses between them.
+                    *due = later(Instant::now(), ms);
                     true
                 }
                 None => false,
@@ -69,7 +73,8 @@ const FAR_MS: u64 = 10 * 365 * 86_400_000;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::sync::Mutex;
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
     /// Counts its runs; the next is after that many milliseconds.
     struct Counter(AtomicU64, Option<u64>);
@@ -87,7 +92,8 @@ mod tests {
         let once = Arc::new(Counter(AtomicU64::new(0), None));
         let seldom = Arc::new(Counter(AtomicU64::new(0), Some(u64::MAX)));
         let all: [Arc<dyn PeriodicTask>; 2] = [once.clone(), seldom.clone()];
-        let mut timer = TaskTimer::start(&all, &log);
+        let wake: Wake = Arc::new(|| {});
+        let mut timer = TaskTimer::start(&all, &wake, &log);
         let counts = || [&once, &seldom].map(|counter| counter.0.load(Ordering::Relaxed));
         assert_eq!((counts(), timer.0.len()), ([1, 1], 1));
         assert_eq!(timer.wait_ms(10_000), 10_000);
@@ -98,5 +104,46 @@ mod tests {
         timer.run_due(&log);
         assert_eq!(counts(), [1, 2]);
         assert_eq!(TaskTimer::default().wait_ms(7), 7);
+    }
+
+    /// Is due whenever it was woken; then it wakes itself no more.
+    #[derive(Default)]
+    struct Woken(Mutex<Option<Wake>>, AtomicBool, AtomicU64);
+
+    impl PeriodicTask for Woken {
+        fn run(&self, _: i64, _: &ErrorLog) -> Option<u64> {
+            self.1.store(false, Ordering::Relaxed);
+            self.2.fetch_add(1, Ordering::Relaxed);
+            Some(u64::MAX)
+        }
+
+        fn set_wake(&self, wake: &Wake) {
+            *self.0.lock().expect("one thread") = Some(Arc::clone(wake));
+        }
+
+        fn is_woken(&self) -> bool {
+            self.1.load(Ordering::Relaxed)
+        }
+    }
+
+    #[test]
+    fn a_woken_task_runs_before_its_time() {
+        let log = ErrorLog::new(Vec::new());
+        let task = Arc::new(Woken::default());
+        let woken = Arc::new(AtomicU64::new(0));
+        let count = Arc::clone(&woken);
+        let wake: Wake = Arc::new(move || {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let mut timer = TaskTimer::start(&[task.clone() as _], &wake, &log);
+        timer.run_due(&log);
+        assert_eq!(task.2.load(Ordering::Relaxed), 1);
+        task.1.store(true, Ordering::Relaxed);
+        let wake = task.0.lock().expect("one thread");
+        wake.as_ref().expect("it was set")();
+        timer.run_due(&log);
+        timer.run_due(&log);
+        let counts = [&task.2, &woken].map(|count| count.load(Ordering::Relaxed));
+        assert_eq!(counts, [2, 1]);
     }
 }

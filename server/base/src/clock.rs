@@ -1,6 +1,8 @@
 //! Time as servers see it: set by the driver once per iteration of its event loop, formatted once a second.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Instant;
 
 use engines::http::{Civil, civil, http_date};
 
@@ -104,6 +106,18 @@ pub fn utc_offset_s() -> i32 {
 }
 
 static UTC_OFFSET_S: AtomicI32 = AtomicI32::new(0);
+
+/// Returns the start of monotonic milliseconds, the time of the first call. All threads count from there, because some
+/// share state with times (the zones of `limit_req`, caches).
+pub fn mono_start() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    *START.get_or_init(Instant::now)
+}
+
+/// Returns the current monotonic time, milliseconds since [`mono_start`], at least 1.
+pub fn mono_ms() -> u64 {
+    mono_start().elapsed().as_millis() as u64 + 1
+}
 
 /// Reads a monotonic clock, microseconds.
 pub type ReadClock = fn() -> u64;

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! levels=1:2    DIR/c/29/b7f54b2df7773722d382f4809d65029c
-//! temporary     DIR/c/29/b7f54b2df7773722d382f4809d65029c.0000000017
+//! temporary     DIR/c/29/b7f54b2df7773722d382f4809d65029c.0000000017, DIR/0000000017
 //! ```
 //!
 //! Source: nginx documentation, `proxy_cache_path`.
@@ -92,6 +92,9 @@ impl FileName {
         if name.len() == NAME_BYTES {
             return Self::Broken;
         }
+        if name.len() == NUMBER_BYTES && name.iter().all(u8::is_ascii_digit) {
+            return Self::Temp;
+        }
         let Some((name, number)) = name.split_at_checked(NAME_BYTES) else {
             return Self::Foreign;
         };
@@ -111,8 +114,10 @@ impl FileName {
     }
 }
 
-/// Length of the end of a temporary name: a dot and ten digits.
-const TEMP_BYTES: usize = 11;
+/// Digits of the number of a temporary file, as [`server_base::files::create_temp`] names it with `use_temp_path=off`.
+const NUMBER_BYTES: usize = 10;
+/// Length of the end of a temporary name: a dot and the number.
+const TEMP_BYTES: usize = 1 + NUMBER_BYTES;
 
 #[cfg(test)]
 mod tests {
@@ -155,10 +160,14 @@ mod tests {
         assert!(temp.ends_with(b".0000000017"));
         assert_eq!(FileName::of(&temp), FileName::Temp);
         assert_eq!(FileName::of(&temp_path(NAME, u32::MAX)), FileName::Temp);
+        assert_eq!(FileName::of(b"0000000042"), FileName::Temp);
         for (change, class) in [
             (&NAME.to_ascii_uppercase()[..], FileName::Broken),
             (b"zzf54b2df7773722d382f4809d65029c", FileName::Broken),
             (b"README", FileName::Foreign),
+            (b"000000042", FileName::Foreign),
+            (b"00000000042", FileName::Foreign),
+            (b"000000004x", FileName::Foreign),
             (&[NAME, b".gz"].concat(), FileName::Foreign),
             (&[NAME, b".000000000x"].concat(), FileName::Foreign),
             (&[NAME, b".00000000001"].concat(), FileName::Foreign),

@@ -51,4 +51,32 @@ impl NextUpstream {
     pub fn has_all(self, of: u32) -> bool {
         self.0 & of == of
     }
+
+    /// Returns the failures with which a stale response is served, of those that `*_cache_use_stale` has: `off` means
+    /// none, and `error` includes that no server is usable, as in nginx.
+    #[must_use]
+    pub fn for_stale(self) -> Self {
+        match self {
+            all if all.has(Self::OFF) => Self::default(),
+            all if all.has(Self::ERROR) => Self(all.0 | Self::NO_LIVE),
+            all => all,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn off_means_no_stale_responses_and_error_includes_no_usable_server() {
+        let bits = |bits| NextUpstream(bits).for_stale().0;
+        let (error, updating) = (NextUpstream::ERROR, NextUpstream::UPDATING);
+        assert_eq!(bits(error | updating | NextUpstream::OFF), 0);
+        assert_eq!(bits(updating), updating);
+        assert_eq!(
+            bits(error | updating),
+            error | updating | NextUpstream::NO_LIVE
+        );
+    }
 }

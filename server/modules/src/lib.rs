@@ -73,15 +73,7 @@ use server_http::conf_core::PROTOCOL_MODULES;
 use server_http::module::Module;
 
 /// Directives with a row that accepts `off` alone and is an error for any other value, by name.
-pub const REFUSED: &[&str] = &[
-    "fastcgi_cache",
-    "proxy_cache",
-    "scgi_cache",
-    "ssl_ech_file",
-    "ssl_ocsp",
-    "ssl_ocsp_responder",
-    "uwsgi_cache",
-];
+pub const REFUSED: &[&str] = &["ssl_ech_file", "ssl_ocsp", "ssl_ocsp_responder"];
 
 /// The modules, in order.
 pub const MODULES: &[&Module] = &[

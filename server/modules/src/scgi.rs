@@ -1,7 +1,6 @@
 //! `scgi_pass`: passes requests to SCGI applications.
 //!
 //! Parameters come from [`gateways`](crate::gateways), behind a `CONTENT_LENGTH` with the length of the body sent.
-//! Absent: a cache.
 //!
 //! Source: nginx documentation, `ngx_http_scgi_module`; SCGI: A Simple Common Gateway Interface alternative, 2008.
 

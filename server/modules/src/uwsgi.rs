@@ -1,7 +1,7 @@
 //! `uwsgi_pass`: passes requests to uwsgi applications.
 //!
 //! Parameters are those of [`gateways`](crate::gateways), the settings of TLS (`suwsgi://`) those of
-//! [`ssl::upstream`](crate::ssl::upstream). Absent: a cache.
+//! [`ssl::upstream`](crate::ssl::upstream).
 //!
 //! Source: nginx documentation, `ngx_http_uwsgi_module`; uWSGI documentation, "The uwsgi Protocol".
 

@@ -15,11 +15,12 @@ use std::num::NonZeroU64;
 use std::ops::ControlFlow;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, OnceLock};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
+use server_base::clock::mono_start;
 use server_base::errlog::Level;
 use server_base::waker::WakeQueue;
 use server_http::exchange::Env;
@@ -97,13 +98,6 @@ struct Quit {
     deadline_ms: Option<u64>,
 }
 
-/// When the first thread of the process began. All threads count milliseconds from there, because some share state with
-/// times (the zones of `limit_req`).
-fn first_start() -> Instant {
-    static FIRST: OnceLock<Instant> = OnceLock::new();
-    *FIRST.get_or_init(Instant::now)
-}
-
 impl Thread {
     /// Prepares a thread.
     ///
@@ -133,9 +127,9 @@ impl Thread {
             listeners: setup.listeners.clone(),
             debugs: !setup.debug_connections.is_empty(),
             setup,
-            tables: Tables::new(first_start().elapsed().as_millis() as u64),
+            tables: Tables::new(mono_start().elapsed().as_millis() as u64),
             events: Events::with_capacity(EVENTS),
-            started: first_start(),
+            started: mono_start(),
             accepting: Accepting::Never,
             quit: None,
             deferred: None,

@@ -50,6 +50,8 @@ impl ConfigBuilder {
         if self.reads_bodies {
             self.name_body_dirs(&draft);
         }
+        self.caches.add_directories(&mut self.main.temp_paths)?;
+        self.periodic_tasks.extend(self.caches.tasks());
         let (main, listens) = (draft.main.finish(), draft.listens);
         // Indices are kept: modules have stored locations by their number while directives were read.
         let parents: Vec<Option<usize>> = draft.locations.iter().map(|l| l.parent).collect();

@@ -46,6 +46,7 @@ pub use server_base::logging::{error_log, syslog};
 pub use server_base::main_conf::MainConf;
 pub use server_base::opened::{ErrorLogConf, LogTarget};
 
+use crate::cache::declared::DeclaredCaches;
 use crate::experiments::Experiment;
 use crate::handler::DynamicCertificates;
 use crate::http::Http;
@@ -97,6 +98,8 @@ pub struct ConfigBuilder {
     secret_logs: Vec<PathBuf>,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
+    /// The caches of `*_cache_path`.
+    pub caches: DeclaredCaches,
     /// Files that the supervisor takes up when they change.
     pub watches: Vec<Arc<dyn Watch>>,
     /// Requests of the worker to other hosts.
@@ -225,6 +228,7 @@ impl ConfigBuilder {
             key_logs: Vec::new(),
             secret_logs: Vec::new(),
             periodic_tasks: Vec::new(),
+            caches: DeclaredCaches::default(),
             watches: Vec::new(),
             background_fetches: Vec::new(),
             experiments: Vec::new(),

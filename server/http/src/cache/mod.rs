@@ -6,7 +6,8 @@
 //! path         *_cache_path, as written
 //! declared     the caches of one configuration
 //! directives   values of the other directives
-//! upkeep, work periodic work: opens the directory, loads, removes and purges files
+//! upkeep       the periodic task of a cache, which opens its directory
+//! work         steps of loader, manager and purger
 //! ```
 //!
 //! Absent: the steps of a request, which are in [`upstream`](crate::upstream); entries and files, which are in
@@ -15,5 +16,9 @@
 //! Source: nginx documentation, `ngx_http_proxy_module`.
 
 pub mod conf;
+pub mod declared;
+pub mod directives;
+pub mod path;
+mod upkeep;
 mod work;
 pub mod zone;

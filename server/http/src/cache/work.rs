@@ -25,6 +25,9 @@ pub(super) const RETRY_MS: u64 = 1000;
 /// Pause of the purger without purges, milliseconds. A purge ends it.
 const PURGER_PAUSE_MS: u64 = 10_000;
 
+/// Pause between two walks of the purger, milliseconds.
+const WALKS_PAUSE_MS: u64 = 1000;
+
 /// The state of periodic work on a cache. Times are monotonic, milliseconds.
 #[derive(Debug, Default)]
 pub(super) struct Work {
@@ -73,7 +76,7 @@ pub(super) struct Run<'a> {
 
 impl Work {
     /// Manager and purger are due at once.
-    pub(super) fn hurry(&mut self) {
+    pub(super) fn make_due(&mut self) {
         self.manager_due_ms = 0;
         self.purger_due_ms = 0;
     }
@@ -148,8 +151,8 @@ impl Work {
         match step {
             PurgeStep::Idle => PURGER_PAUSE_MS,
             PurgeStep::Again(pause_ms) => pause_ms,
-            // There may be purges from during the walk.
-            PurgeStep::Done(_) => pace.sleep_ms,
+            // Purges that came during the walk, or wait for a fill, need another one.
+            PurgeStep::Done(_) => WALKS_PAUSE_MS,
         }
     }
 
@@ -169,7 +172,9 @@ fn log_loaded(loader: &Loader, run: &Run<'_>) {
         let errors = counts.errors;
         run.log.write(
             Level::Crit,
-            format_args!("{errors} files of cache \"{path}\" are not loaded, the first one ({first})"),
+            format_args!(
+                "{errors} files of cache \"{path}\" are not loaded, the first one ({first})"
+            ),
         );
     }
     let block_bytes = run.directory.block_bytes();

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
@@ -143,7 +143,7 @@ impl SharedCache {
     }
 
     /// Returns the path of the directory, for messages.
-    pub(super) fn path(&self) -> &std::path::Path {
+    pub(super) fn path(&self) -> &Path {
         &self.id.path
     }
 
@@ -157,9 +157,9 @@ impl SharedCache {
         self.is_woken.load(Ordering::Acquire)
     }
 
-    /// Forgets that work was due before its time. To be called before the work.
-    pub(super) fn take_wake(&self) {
-        self.is_woken.store(false, Ordering::Release);
+    /// Returns whether work was due before its time, and forgets it. To be called before the work.
+    pub(super) fn take_wake(&self) -> bool {
+        self.is_woken.swap(false, Ordering::AcqRel)
     }
 }
 

@@ -46,9 +46,7 @@ macro_rules! upstream_row {
             concat!($prefix, $suffix),
             |own| &mut own.$part.$field,
             [$shown, $doc],
-            |b, d| {
-                $crate::upstream::settings::$assign::<$conf, _>(b, d, |own| &mut own.$part.$field)
-            },
+            |b, d| $crate::upstream::assign::$assign::<$conf, _>(b, d, |own| &mut own.$part.$field),
         )
     };
 }
@@ -89,7 +87,7 @@ macro_rules! upstream_rows {
                 doc: "Failures after which another server is tried.",
                 syntax: $words.syntax,
                 apply: |b, d| {
-                    $crate::upstream::settings::assign_next_upstream::<$conf>(b, d, $words.names)
+                    $crate::upstream::assign::assign_next_upstream::<$conf>(b, d, $words.names)
                 },
             },
             $crate::upstream_row!(assign $prefix $conf, "socket_rcvbuf" socket.socket_rcvbuf = "0", "Receive buffer of connections to servers (SO_RCVBUF); 0 is the system's choice."),
@@ -120,11 +118,57 @@ macro_rules! upstream_rows {
             $crate::upstream_row!(assign $prefix $conf, "limit_rate" buffering.limit_rate = "0", "Bytes of a response read from the server per second; 0 is no limit."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_headers" requests.pass_request_headers = "on", "Whether the fields of the request are passed on."),
             $crate::upstream_row!(assign $prefix $conf, "pass_request_body" requests.pass_request_body = "on", "Whether the body of the request is passed on."),
-            $crate::upstream_row!(assign $prefix $conf, "store" store.store = "off", "Whether responses are stored as files, and their path."),
+            $crate::upstream_row!(assign_cache_or_store $prefix $conf, "store" store.store = "off", "Whether responses are stored as files, and their path."),
             $crate::upstream_row!(assign $prefix $conf, "store_access" store.store_access = "user:rw", "Permissions of files that are stored."),
-            $crate::upstream_row!(assign $prefix $conf, "cache" store.cache = "off", "There is no cache; only `off` is accepted."),
-            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" store.cache_bypass = "", "No effect, since there is no cache."),
-            $crate::upstream_row!(assign $prefix $conf, "no_cache" store.no_cache = "", "No effect, since there is no cache."),
+        ]
+    };
+    // The cache.
+    (cache $prefix:literal $conf:ty, use_stale $words:expr, key $key:literal) => {
+        &[
+            ::conf::DirectiveDef {
+                name: concat!($prefix, "cache_path"),
+                contexts: ::conf::Contexts::HTTP,
+                arity: ::conf::Arity::TWO_MORE,
+                block: false,
+                default: "",
+                doc: "Declares a cache: its directory, its zone of keys, and its limits.",
+                syntax: $crate::cache::path::SYNTAX,
+                apply: $crate::upstream::assign::declare_cache::<$conf>,
+            },
+            $crate::upstream_row!(assign_cache_or_store $prefix $conf, "cache" cache.cache = "off", "The cache of responses, by the name of its zone."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_key" cache.cache_key = $key, "The key of a response in the cache."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_valid" cache.cache_valid = "", "How long responses are fresh if their fields do not specify it; by status."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_min_uses" cache.cache_min_uses = "1", "Number of requests after which a response is stored."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_max_range_offset" cache.cache_max_range_offset = "", "Ranges that begin behind this number of bytes are passed on and not stored."),
+            ::conf::DirectiveDef {
+                name: concat!($prefix, "cache_use_stale"),
+                contexts: ::conf::Contexts::HTTP_SERVER_LOCATION,
+                arity: ::conf::Arity::ONE_MORE,
+                block: false,
+                default: "off",
+                doc: "Failures of servers for which a stale response is served; updating: while it is updated.",
+                syntax: $words.stale_syntax,
+                apply: |b, d| {
+                    $crate::upstream::assign::assign_use_stale::<$conf>(b, d, $words.names)
+                },
+            },
+            $crate::upstream_row!(assign $prefix $conf, "cache_methods" cache.cache_methods = "GET HEAD", "Methods of requests with responses that are stored; GET and HEAD always are."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_lock" cache.cache_lock = "off", "Whether one request at a time receives a new response for the cache, while others wait for it."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_lock_timeout" cache.cache_lock_timeout = "5s", "Longest wait of a request for another one; then it is passed on and not stored."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_lock_age" cache.cache_lock_age = "5s", "Time after which one more request is passed on for a response that is still being received."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_status" cache.cache_status = "off", "Whether responses have the field Cache-Status (RFC 9211)."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_bypass" cache_rules.cache_bypass = "", "A response is not taken from the cache if a value is neither empty nor 0."),
+            $crate::upstream_row!(assign $prefix $conf, "no_cache" cache_rules.no_cache = "", "A response is not stored if a value is neither empty nor 0."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_purge" cache_rules.cache_purge = "", "A request purges entries of the cache if a value is neither empty nor 0."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_rfc" cache_rules.cache_rfc = "on", "Whether the cache keeps the rules of RFC 9111; off: the rules of nginx."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_revalidate" cache_rules.cache_revalidate = "off", "Whether stale responses are validated by conditional requests."),
+            $crate::upstream_row!(assign $prefix $conf, "cache_background_update" cache_rules.cache_background_update = "off", "Whether a stale response is updated by a subrequest while it is served."),
+        ]
+    };
+    // The cache of servers with HTTP.
+    (http_cache $prefix:literal $conf:ty) => {
+        &[
+            $crate::upstream_row!(assign $prefix $conf, "cache_convert_head" cache_rules.cache_convert_head = "on", "Whether a HEAD request is passed on as GET, so that its response can be stored."),
         ]
     };
     // An option of sockets that Linux does not have.
@@ -148,18 +192,22 @@ pub struct NextUpstreamWords {
     pub names: &'static [(&'static str, u32)],
     /// The arguments as the reference shows them.
     pub syntax: &'static str,
+    /// Those of `*_cache_use_stale`.
+    pub stale_syntax: &'static str,
 }
 
 /// The words of modules with HTTP servers.
 pub const HTTP_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
     names: WORDS,
     syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_502 | http_503 | http_504 | http_403 | http_404 | http_429 | off ...",
+    stale_syntax: "error | timeout | invalid_header | updating | http_500 | http_502 | http_503 | http_504 | http_403 | http_404 | http_429 | off ...",
 };
 
 /// The words of modules with applications: 502 and 504 are statuses of gateways.
 pub const APPLICATION_NEXT_UPSTREAM: NextUpstreamWords = NextUpstreamWords {
     names: WORDS.split_at(WORDS.len() - 2).0,
     syntax: "error | timeout | denied | invalid_header | non_idempotent | http_500 | http_503 | http_403 | http_404 | http_429 | off ...",
+    stale_syntax: "error | timeout | invalid_header | updating | http_500 | http_503 | http_403 | http_404 | http_429 | off ...",
 };
 
 /// All words; those of gateways come last.
@@ -266,44 +314,6 @@ impl FromArgs for Conditions {
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
         let values = d.args.iter().map(|word| Value::compile(cx, d, word));
         Ok(Self(values.collect::<Result<_, _>>()?))
-    }
-}
-
-/// Conditions of a cache, which mean nothing without one; as in nginx they may be written several times.
-#[derive(Clone, Debug, Default)]
-pub struct CacheConditions;
-
-impl FromArgs for CacheConditions {
-    const ARITY: Arity = Arity::ONE_MORE;
-    const SYNTAX: &'static str = "string ...";
-
-    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        // The variables in them are noted, so that one that does not exist is an error.
-        Conditions::parse(cx, d).map(|_| Self)
-    }
-
-    fn parse_again(self, cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        Self::parse(cx, d)
-    }
-}
-
-/// `*_cache`, which can only be `off`.
-#[derive(Clone, Copy, Debug)]
-pub struct NoCache;
-
-impl FromArgs for NoCache {
-    const SYNTAX: &'static str = "off";
-
-    fn parse(_: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        if d.arg(0) == b"off" {
-            return Ok(Self);
-        }
-        let modules = conf::known_to_nginx(d.name()).unwrap_or_default();
-        let name = d.name();
-        let text = format!(
-            "directive \"{name}\" is not built yet except for \"off\": it belongs to {modules}"
-        );
-        Err(ConfError::at(d, text))
     }
 }
 

@@ -19,6 +19,7 @@
 mod accel;
 mod answer;
 mod arrival;
+pub mod assign;
 mod body;
 mod choose;
 pub mod conf;

@@ -12,9 +12,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive, Setting};
-use server_base::config::ConfigContext;
 use server_base::files::TempDir;
-use server_base::from_args::{Access, Between, FromArgs, Millis, Number, Size};
+use server_base::from_args::{Access, Between, Millis, Number, Offset, Size};
 use server_upstream::route::{SocketOptions, Timeouts};
 
 use super::conf::{
@@ -22,13 +21,17 @@ use super::conf::{
     Retry, Socket, Storing, UpstreamConf,
 };
 use super::directives::{
-    Bind, CacheConditions, Conditions, FieldNames, NoCache, ResponseBuffers, SendLowat,
-    SocketBuffer, Stored,
+    Bind, Conditions, FieldNames, ResponseBuffers, SendLowat, SocketBuffer, Stored,
 };
 use super::retry_directives::{Budget, SameTimes};
 use crate::assemble::ConfigBuilder;
+use crate::cache::conf::{
+    CacheConditions, CacheConf, CacheLock, CacheMethods, CacheRules, CacheValid, ZoneChoice,
+};
+use crate::cache::directives::{AnyOf, CacheChoice, CacheName, MethodBits};
+use crate::cache::zone::Caches;
 use crate::settings_set::Conf;
-use crate::value::SizeValue;
+use crate::value::{SizeValue, Value};
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {
@@ -36,6 +39,8 @@ pub trait PassesOn: Conf {
     const DEFAULTS: Defaults;
     /// Whether responses are read ahead of the client: the module has the directives about buffers.
     const READS_AHEAD: bool = true;
+    /// Whether servers speak HTTP: keys of the cache have a default, and HEAD may be sent as GET.
+    const IS_HTTP: bool = false;
 
     /// Those that all such modules have in common.
     fn upstream(&mut self) -> &mut UpstreamSettings;
@@ -74,6 +79,7 @@ impl UpstreamSettings {
             (None, Some(parent)) => Some(Arc::clone(parent)),
             (own, parent) => {
                 let mut own = own.unwrap_or_default();
+                own.exclude_cache_or_store();
                 own.inherit(parent.map(Arc::as_ref));
                 Some(Arc::new(*own))
             }
@@ -86,58 +92,10 @@ impl UpstreamSettings {
         conf.expect("modules are finished before anything is served")
     }
 
-    fn written(&mut self) -> &mut UpstreamDirectives {
+    /// The directives of this level, to be set.
+    pub(super) fn written(&mut self) -> &mut UpstreamDirectives {
         self.own.get_or_insert_default()
     }
-}
-
-/// Sets the value of a field to the arguments of its directive.
-///
-/// # Errors
-/// The error in the words; "is duplicate" for most directives that are written twice in a level.
-pub fn assign<C: PassesOn, T: FromArgs>(
-    b: &mut ConfigBuilder,
-    d: &Directive,
-    field: fn(&mut UpstreamDirectives) -> &mut Setting<T>,
-) -> Result<(), ConfError> {
-    let own = |b: &mut ConfigBuilder| field(b.conf_mut::<C>().upstream().written()).take();
-    let value = match own(b) {
-        None => T::parse(b, d)?,
-        Some(before) => before.parse_again(b, d)?,
-    };
-    field(b.conf_mut::<C>().upstream().written()).replace(value);
-    Ok(())
-}
-
-/// Assigns a size, see [`assign`], that must go together with others.
-///
-/// # Errors
-/// See [`assign`].
-pub fn assign_size<C: PassesOn, T: FromArgs>(
-    b: &mut ConfigBuilder,
-    d: &Directive,
-    field: fn(&mut UpstreamDirectives) -> &mut Setting<T>,
-) -> Result<(), ConfError> {
-    assign::<C, T>(b, d, field)?;
-    b.conf_mut::<C>().upstream().written().sizes_at = Some(d.owned_head());
-    Ok(())
-}
-
-/// Sets `*_next_upstream`, by a directive with these words.
-///
-/// # Errors
-/// A word that is none of them.
-pub fn assign_next_upstream<C: PassesOn>(
-    b: &mut ConfigBuilder,
-    d: &Directive,
-    names: &[(&str, u32)],
-) -> Result<(), ConfError> {
-    let retry = &mut b.conf_mut::<C>().upstream().written().retry;
-    let before = retry.next_upstream.take().unwrap_or_default().0;
-    let all = conf::mask_more(b.conf_loader(), d, names, before)?;
-    let retry = &mut b.conf_mut::<C>().upstream().written().retry;
-    retry.next_upstream.replace(NextUpstream(all));
-    Ok(())
 }
 
 /// Makes the final settings of the merged ones. If requests are passed on, also has the directories for temporary
@@ -153,6 +111,8 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
     // By the address of the merged settings, which many levels share.
     let mut known: HashMap<*const UpstreamDirectives, Arc<UpstreamConf>> = HashMap::new();
     let mut dirs = BTreeSet::new();
+    let caches = b.caches.of_module(C::DEFAULTS.prefix);
+    let mut keyless = 0;
     let mut passes_on = false;
     let mut transparent = false;
     // Sizes of `http` itself need not fit together, as in nginx: only those of servers and locations count.
@@ -165,8 +125,11 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
         let resolved = match known.get(&key) {
             Some(resolved) => Arc::clone(resolved),
             None => {
-                let mut resolved = merged.resolve::<C>(&default)?;
+                let mut resolved = merged.resolve::<C>(&default, &caches)?;
                 C::fix(&mut resolved);
+                let has_no_key = |cache: &Arc<CacheConf>| cache.key.is_none();
+                keyless +=
+                    usize::from(!C::IS_HTTP && resolved.cache.as_ref().is_some_and(has_no_key));
                 let resolved = Arc::new(resolved);
                 known.insert(key, Arc::clone(&resolved));
                 resolved
@@ -179,6 +142,11 @@ pub fn finish<C: PassesOn>(b: &mut ConfigBuilder) -> Result<(), ConfError> {
             dirs.extend(dir.map(|dir| PathBuf::from(OsStr::from_bytes(&dir.path))));
         }
         settings.conf = Some(resolved);
+    }
+    for _ in 0..keyless {
+        let prefix = C::DEFAULTS.prefix;
+        let text = format!("no \"{prefix}cache_key\" for \"{prefix}cache\"");
+        b.warn(ConfError::new(text));
     }
     if passes_on {
         b.read_bodies();
@@ -204,7 +172,7 @@ macro_rules! directives {
         pub struct UpstreamDirectives {
             $( #[doc = concat!("See [`", stringify!($name), "`].")] pub $part: $name, )*
             /// The last directive about sizes at this level, for errors about sizes of several directives.
-            sizes_at: Option<Directive>,
+            pub(super) sizes_at: Option<Directive>,
         }
 
         impl UpstreamDirectives {
@@ -276,15 +244,48 @@ directives! {
     store: StoreDirectives {
         store: Stored = Stored(None);
         store_access: Access = Access(0o600);
-        cache: NoCache = NoCache;
-        cache_bypass: CacheConditions = CacheConditions;
-        no_cache: CacheConditions = CacheConditions;
+    }
+    cache: CacheDirectives {
+        cache: CacheChoice = CacheChoice::Off;
+        cache_key: Value;
+        cache_valid: CacheValid = CacheValid::default();
+        cache_min_uses: Number = Number(1);
+        cache_max_range_offset: Offset;
+        cache_use_stale: NextUpstream = NextUpstream::default();
+        cache_methods: MethodBits = MethodBits::default();
+        cache_lock: bool = false;
+        cache_lock_timeout: Millis = Millis(5000);
+        cache_lock_age: Millis = Millis(5000);
+        cache_status: bool = false;
+    }
+    cache_rules: CacheRuleDirectives {
+        cache_bypass: AnyOf = AnyOf::default();
+        no_cache: AnyOf = AnyOf::default();
+        cache_purge: AnyOf = AnyOf::default();
+        cache_rfc: bool = true;
+        cache_revalidate: bool = false;
+        cache_background_update: bool = false;
+        cache_convert_head: bool = true;
     }
 }
 
 impl UpstreamDirectives {
+    /// A level with `*_store` does not inherit a cache, and a level with a cache does not inherit `*_store`, as in nginx.
+    fn exclude_cache_or_store(&mut self) {
+        let (store, cache) = (&mut self.store.store, &mut self.cache.cache);
+        if store.get().is_some_and(|stored| stored.0.is_some()) {
+            cache.replace(CacheChoice::Off);
+        } else if cache.get().is_some_and(CacheChoice::is_on) {
+            store.replace(Stored(None));
+        }
+    }
+
     /// Makes the settings that exchanges read.
-    fn resolve<C: PassesOn>(&self, temp_path: &TempDir) -> Result<UpstreamConf, ConfError> {
+    fn resolve<C: PassesOn>(
+        &self,
+        temp_path: &TempDir,
+        caches: &Caches,
+    ) -> Result<UpstreamConf, ConfError> {
         let at_sizes = |text| match &self.sizes_at {
             Some(directive) => ConfError::at(directive, text),
             None => ConfError::new(text),
@@ -317,9 +318,54 @@ impl UpstreamDirectives {
                 path: self.store.store.0.clone(),
                 access: self.store.store_access.0,
             },
+            cache: self.cache_conf::<C>(caches)?.map(Arc::new),
             ignore_client_abort: *requests.ignore_client_abort,
             intercept_errors: *self.responses.intercept_errors,
         })
+    }
+
+    /// Makes the settings of the cache, of the caches of the module.
+    fn cache_conf<C: PassesOn>(&self, caches: &Caches) -> Result<Option<CacheConf>, ConfError> {
+        let (own, rules) = (&self.cache, &self.cache_rules);
+        let CacheChoice::On { name, at } = &*own.cache else {
+            return Ok(None);
+        };
+        let zone = match name {
+            CacheName::Computed(value) => ZoneChoice::Computed(value.clone(), caches.clone()),
+            CacheName::Fixed(name) => {
+                let zone = caches.find(name).ok_or_else(|| {
+                    let (directive, name) = (at.name(), String::from_utf8_lossy(name));
+                    ConfError::at(at, format!("\"{directive}\" zone \"{name}\" is unknown"))
+                })?;
+                ZoneChoice::Fixed(Arc::clone(zone))
+            }
+        };
+        Ok(Some(CacheConf {
+            zone,
+            key: own.cache_key.get().cloned(),
+            conditions: CacheConditions {
+                bypass: rules.cache_bypass.0.clone(),
+                no_cache: rules.no_cache.0.clone(),
+                purge: rules.cache_purge.0.clone(),
+            },
+            valid: (*own.cache_valid).clone(),
+            min_uses: u32::try_from(own.cache_min_uses.0).unwrap_or(u32::MAX),
+            max_range_offset: own.cache_max_range_offset.get().map(|offset| offset.0),
+            use_stale: own.cache_use_stale.for_stale(),
+            methods: CacheMethods::with(own.cache_methods.0),
+            lock: CacheLock {
+                is_on: *own.cache_lock,
+                timeout_ms: own.cache_lock_timeout.0,
+                age_ms: own.cache_lock_age.0,
+            },
+            rules: CacheRules {
+                rfc: *rules.cache_rfc,
+                revalidate: *rules.cache_revalidate,
+                background_update: *rules.cache_background_update,
+                convert_head: C::IS_HTTP && *rules.cache_convert_head,
+            },
+            sends_status: *own.cache_status,
+        }))
     }
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Parameters come from [`gateways`](crate::gateways), records from the engine, servers and responses from
-//! [`server_http::upstream`]. Absent: a cache, and roles other than the responder.
+//! [`server_http::upstream`]. Absent: roles other than the responder.
 //!
 //! Source: nginx documentation, `ngx_http_fastcgi_module`; FastCGI Specification 1.0.
 

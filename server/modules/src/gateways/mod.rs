@@ -6,7 +6,7 @@
 //! client_fields  the client's fields as parameters HTTP_*
 //! ```
 //!
-//! Absent: caches, and the rules about conditional requests that only a cache needs.
+//! Absent: the rules about conditional requests that only a cache needs.
 //!
 //! Source: RFC 3875 section 4.1; nginx documentation, `ngx_http_fastcgi_module` and those like it.
 
@@ -267,6 +267,11 @@ macro_rules! application {
                 ),
                 server_http::upstream_rows!(headers $prefix $conf),
                 server_http::upstream_rows!(buffered $prefix $conf, temp_path $temp),
+                server_http::upstream_rows!(
+                    cache $prefix $conf,
+                    use_stale server_http::upstream::directives::APPLICATION_NEXT_UPSTREAM,
+                    key ""
+                ),
                 $($rows,)*
             ],
             settings: &[<$conf as server_http::settings_set::Conf>::def],

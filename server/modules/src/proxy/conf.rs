@@ -86,6 +86,8 @@ impl PassesOn for ProxyLoc {
         ],
     };
 
+    const IS_HTTP: bool = true;
+
     fn upstream(&mut self) -> &mut UpstreamSettings {
         &mut self.upstream
     }

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! [`server_http::upstream`] handles servers, connections, responses and bodies, [`ssl::upstream`](crate::ssl::upstream)
-//! the settings of TLS. Absent: a cache, and HTTP/2 to servers.
+//! the settings of TLS. Absent: HTTP/2 to servers.
 //!
 //! Source: nginx documentation, `ngx_http_proxy_module`; RFC 9110 section 7.6.
 
@@ -50,6 +50,10 @@ pub(crate) const MODULE: Module = Module {
         upstream_rows!(connection "proxy_" ProxyLoc, next_upstream HTTP_NEXT_UPSTREAM),
         upstream_rows!(headers "proxy_" ProxyLoc),
         upstream_rows!(buffered "proxy_" ProxyLoc, temp_path "proxy_temp 1 2"),
+        upstream_rows!(
+            cache "proxy_" ProxyLoc, use_stale HTTP_NEXT_UPSTREAM, key "$scheme$proxy_host$request_uri"
+        ),
+        upstream_rows!(http_cache "proxy_" ProxyLoc),
         upstream_rows!(send_lowat "proxy_" ProxyLoc),
         upstream_rows!(trailers "proxy_" ProxyLoc),
         server_tls_rows!("proxy_" ProxyLoc),

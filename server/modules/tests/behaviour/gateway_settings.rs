@@ -29,24 +29,24 @@ fn right_configurations_have_the_warnings_of_nginx() {
     }
 }
 
-#[test]
-fn what_is_not_built_names_itself() {
-    for name in [
-        "fastcgi_cache",
-        "scgi_cache",
-        "uwsgi_cache",
-        "fastcgi_cache_path",
-        "scgi_cache_valid",
-        "uwsgi_cache_key",
-    ] {
-        let said = Site::refused(&format!("{name} on;"));
-        let both = said.contains(&format!("\"{name}\"")) && said.contains("not built yet");
-        assert!(both, "{name}: {said}");
-    }
-}
-
 /// The text inside the block `http`, and its error.
 const REFUSED: &[(&str, &str)] = &[
+    (
+        "fastcgi_cache b; server {}",
+        "\"fastcgi_cache\" zone \"b\" is unknown",
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; uwsgi_cache a; server {}",
+        "the shared memory zone \"a\" is already declared for a different use",
+    ),
+    (
+        "scgi_cache_path c keys_zone=a:1m; server { scgi_store on; scgi_cache a; }",
+        "\"scgi_cache\" directive is incompatible with \"scgi_store\"",
+    ),
+    (
+        "scgi_cache_use_stale http_502; server {}",
+        "invalid value \"http_502\"",
+    ),
     (
         "server { location / { fastcgi_pass http://x; } }",
         "invalid host in upstream \"http://x\"",

@@ -32,12 +32,6 @@ fn right_configurations_have_the_warnings_of_nginx() {
 #[test]
 fn what_is_not_built_names_itself() {
     for (conf, name) in [
-        ("proxy_cache zone;", "\"proxy_cache\""),
-        (
-            "proxy_cache_path /x keys_zone=a:1m;",
-            "\"proxy_cache_path\"",
-        ),
-        ("proxy_cache_valid 1m;", "\"proxy_cache_valid\""),
         ("proxy_http_version 2;", "\"2\" of \"proxy_http_version\""),
         ("server { location / { grpc_pass x; } }", "\"grpc_pass\""),
     ] {
@@ -309,6 +303,87 @@ const REFUSED: &[(&str, &str)] = &[
         "invalid number of arguments in \"proxy_hide_header\" directive",
     ),
     (
+        "proxy_cache b; server {}",
+        "\"proxy_cache\" zone \"b\" is unknown",
+    ),
+    ("proxy_cache b;", "zero size shared memory zone \"b\""),
+    (
+        "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=a:1m; server {}",
+        "duplicate zone \"a\"",
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; proxy_cache_path d keys_zone=a:2m; server {}",
+        "the size 2097152 of shared memory zone \"a\" conflicts with already declared size 1048576",
+    ),
+    (
+        "limit_req_zone $uri zone=a:1m rate=1r/s; proxy_cache a; server {}",
+        "the shared memory zone \"a\" is already declared for a different use",
+    ),
+    (
+        "proxy_cache_path c; server {}",
+        "invalid number of arguments in \"proxy_cache_path\" directive",
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; server { proxy_cache a; proxy_store on; }",
+        "\"proxy_store\" directive is incompatible with \"proxy_cache\"",
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; server { proxy_store on; proxy_cache a; }",
+        "\"proxy_cache\" directive is incompatible with \"proxy_store\"",
+    ),
+    (
+        "proxy_cache off; proxy_cache off; server {}",
+        "\"proxy_cache\" directive is duplicate",
+    ),
+    (
+        "proxy_cache \"\"; server {}",
+        "\"proxy_cache\" zone \"\" is unknown",
+    ),
+    (
+        "proxy_cache_key a; proxy_cache_key b; server {}",
+        "\"proxy_cache_key\" directive is duplicate",
+    ),
+    (
+        "proxy_cache_valid 200 x; server {}",
+        "invalid time value \"x\"",
+    ),
+    (
+        "proxy_cache_valid 99 1m; server {}",
+        "invalid status \"99\"",
+    ),
+    (
+        "proxy_cache_valid 600 1m; server {}",
+        "invalid status \"600\"",
+    ),
+    (
+        "proxy_cache_valid ANY 1m; server {}",
+        "invalid status \"ANY\"",
+    ),
+    (
+        "proxy_cache_methods PUT; server {}",
+        "invalid value \"PUT\"",
+    ),
+    (
+        "proxy_cache_use_stale http_502 x; server {}",
+        "invalid value \"x\"",
+    ),
+    (
+        "proxy_cache_min_uses -1; server {}",
+        "\"proxy_cache_min_uses\" directive invalid number",
+    ),
+    (
+        "proxy_cache_max_range_offset x; server {}",
+        "\"proxy_cache_max_range_offset\" directive invalid value",
+    ),
+    (
+        "proxy_cache_lock_timeout x; server {}",
+        "\"proxy_cache_lock_timeout\" directive invalid value",
+    ),
+    (
+        "proxy_cache_lock maybe; server {}",
+        "invalid value \"maybe\" in \"proxy_cache_lock\" directive, it must be \"on\" or \"off\"",
+    ),
+    (
         "proxy_no_cache; server {}",
         "invalid number of arguments in \"proxy_no_cache\" directive",
     ),
@@ -335,6 +410,30 @@ const TAKEN: &[(&str, &[&str])] = &[
     ("proxy_buffers 2000 4k; server {}", &[]),
     (
         "proxy_cache off; proxy_cache_bypass $arg_x; proxy_cache_bypass $arg_y; proxy_no_cache 1; server {}",
+        &[],
+    ),
+    (
+        "proxy_cache b; proxy_cache_path c keys_zone=b:8k levels=1:2; server { location / { proxy_cache $host; } }",
+        &[],
+    ),
+    (
+        "proxy_cache_path c keys_zone=a:1m; server { proxy_store on; proxy_cache off; location / { proxy_cache a; } }",
+        &[],
+    ),
+    (
+        "proxy_cache_valid 100 599 any 1m; proxy_cache_valid 5m; proxy_cache_max_range_offset 1g; server {}",
+        &[],
+    ),
+    (
+        "proxy_cache_methods POST; proxy_cache_methods GET; server {}",
+        &[],
+    ),
+    (
+        "proxy_cache_methods GET GET; server {}",
+        &["duplicate value \"GET\""],
+    ),
+    (
+        "proxy_cache_use_stale error; proxy_cache_use_stale updating off non_idempotent; server {}",
         &[],
     ),
     (
