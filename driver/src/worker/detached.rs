@@ -49,10 +49,10 @@ impl DetachedExchange {
             _ if request.until_ms <= sh.clock.mono_ms => DetachedEnd::TimedOut,
             _ => {
                 sh.budget.set(BODY_BUDGET_BYTES);
-                request.exchange.client.wake = WakeKey {
+                request.exchange.set_wake_key(WakeKey {
                     owner: sh.owner,
                     stream: 0,
-                };
+                });
                 match detached::turn(&mut request, &mut sh.ctx()) {
                     Discarded::Pending | Discarded::BudgetSpent => {
                         let due_ms = request.exchange.due_ms().unwrap_or(u64::MAX);

@@ -32,7 +32,7 @@ pub struct Waker(Rc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    key: WakeKey,
+    key: Cell<WakeKey>,
     /// It was woken since the exchange was resumed, from this thread.
     woken: Cell<bool>,
     /// The flag by which other threads wake it, once a [`RemoteWaker`] was made.
@@ -44,7 +44,7 @@ impl Waker {
     /// A waker for this connection and stream.
     pub fn new(key: WakeKey, queue: &WakeQueue) -> Self {
         Self(Rc::new(Inner {
-            key,
+            key: Cell::new(key),
             woken: Cell::new(false),
             woken_remotely: OnceCell::new(),
             queue: queue.clone(),
@@ -54,7 +54,7 @@ impl Waker {
     /// Wakes the exchange.
     pub fn wake(&self) {
         self.0.woken.set(true);
-        self.0.queue.push(self.0.key);
+        self.0.queue.push(self.0.key.get());
     }
 
     /// Whether the exchange was woken since [`Self::take`] was called.
@@ -70,11 +70,17 @@ impl Waker {
         self.0.woken.take() || remotely
     }
 
+    /// Sets the connection and stream, for an exchange that another entry of the loop takes over. Copies of the waker follow;
+    /// those for other threads do not.
+    pub fn set_key(&self, key: WakeKey) {
+        self.0.key.set(key);
+    }
+
     /// A waker of the same exchange for other threads.
     pub fn remote(&self) -> RemoteWaker {
         let woken = self.0.woken_remotely.get_or_init(Arc::default);
         RemoteWaker {
-            key: self.0.key,
+            key: self.0.key.get(),
             woken: Arc::clone(woken),
             inbox: Arc::clone(&self.0.queue.0.inbox),
         }

@@ -7,6 +7,7 @@ mod action;
 mod arrival;
 mod body;
 mod body_source;
+pub mod cache_record;
 mod content_type;
 mod context;
 mod continued;

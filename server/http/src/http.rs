@@ -22,6 +22,7 @@ use server_upstream::group::Groups;
 use server_upstream::local::LocalGroups;
 
 use crate::arm_meters::Arms;
+use crate::cache::zone::Caches;
 use crate::conf_core::{CoreLoc, Http2Srv};
 use crate::exchange::{Ctx, Exchange};
 use crate::experiments::{ArmId, Experiment};
@@ -69,6 +70,8 @@ pub struct Http {
     pub key_logs: Vec<Arc<KeyLogFile>>,
     /// The events that modules want.
     pub wants: Wants,
+    /// The caches.
+    pub caches: Caches,
     /// Tasks of the worker's main thread.
     pub periodic_tasks: Vec<Arc<dyn PeriodicTask>>,
     /// Its requests to other hosts.

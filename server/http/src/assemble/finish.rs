@@ -96,6 +96,7 @@ impl ConfigBuilder {
             logs: OnceLock::new(),
             key_logs: std::mem::take(&mut self.key_logs),
             wants,
+            caches: self.caches.all(),
             periodic_tasks: std::mem::take(&mut self.periodic_tasks),
             background_fetches: std::mem::take(&mut self.background_fetches),
             arms: arms(&self.experiments),

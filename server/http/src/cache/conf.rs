@@ -17,6 +17,8 @@ pub struct CacheConf {
     pub zone: ZoneChoice,
     /// `*_cache_key`; `None`: the default key of the module.
     pub key: Option<Value>,
+    /// Whether the key has the method of the request: a response to HEAD is stored as such then.
+    pub has_method_in_key: bool,
     /// Values that decide about a request.
     pub conditions: CacheConditions,
     /// `*_cache_valid`.

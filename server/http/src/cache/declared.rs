@@ -68,6 +68,7 @@ impl DeclaredCaches {
         let zone = Arc::new(CacheZone {
             name: id.name.clone(),
             shared: SharedCache::attach(id, written.zone_bytes),
+            max_bytes: written.limits.max_bytes,
             temp_dir: (!written.uses_temp_path).then(|| TempDir {
                 path: written.path.clone(),
                 levels: [0; 3],
@@ -81,6 +82,12 @@ impl DeclaredCaches {
             at: d.owned_head(),
         });
         Ok(())
+    }
+
+    /// Returns the caches of all modules.
+    #[must_use]
+    pub fn all(&self) -> Caches {
+        self.0.iter().map(|cache| Arc::clone(&cache.zone)).collect()
     }
 
     /// Returns the caches of a module.

@@ -141,3 +141,24 @@ impl FromArgs for MethodBits {
         conf::mask_more(cx.conf_loader(), d, CacheMethods::NAMES, self.0).map(Self)
     }
 }
+
+/// `*_cache_key`.
+#[derive(Clone, Debug)]
+pub struct KeyText {
+    /// The key.
+    pub value: Value,
+    /// Whether it has the method of the request.
+    pub has_method: bool,
+}
+
+impl FromArgs for KeyText {
+    const SYNTAX: &'static str = "string";
+
+    fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
+        let has = |name: &[u8]| memchr::memmem::find(d.arg(0), name).is_some();
+        Ok(Self {
+            value: Value::compile(cx, d, d.word(0))?,
+            has_method: has(b"$request_method") || has(b"${request_method}"),
+        })
+    }
+}

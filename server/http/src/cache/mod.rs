@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! conf         settings of a location, as requests read them
+//! counts       numbers of requests by their result
 //! zone         a cache: its entries, directory and counts, shared by threads and kept over reloads
 //! path         *_cache_path, as written
 //! declared     the caches of one configuration
@@ -16,9 +17,13 @@
 //! Source: nginx documentation, `ngx_http_proxy_module`.
 
 pub mod conf;
+pub mod counts;
 pub mod declared;
 pub mod directives;
 pub mod path;
 mod upkeep;
 mod work;
 pub mod zone;
+
+pub use server_cache::index::{PurgeError, PurgeMode};
+pub use server_cache::key::CacheKey;

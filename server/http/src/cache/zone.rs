@@ -12,14 +12,16 @@ use std::collections::HashMap;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use server_base::files::TempDir;
 use server_cache::directory::Directory;
-use server_cache::index::{Index, entries_max};
+use server_cache::index::{Index, PurgeError, PurgeMode, entries_max};
+use server_cache::key::CacheKey;
 use server_cache::names::Levels;
 
+use super::counts::CacheCounts;
 use super::work::Work;
 
 /// One `*_cache_path` of a configuration.
@@ -31,6 +33,8 @@ pub struct CacheZone {
     pub shared: Arc<SharedCache>,
     /// The directory of temporary files with `use_temp_path=off`; `None`: `*_temp_path` of the location.
     pub temp_dir: Option<TempDir>,
+    /// `max_size`, bytes.
+    pub max_bytes: Option<u64>,
 }
 
 /// The caches of a module in a configuration.
@@ -38,6 +42,11 @@ pub struct CacheZone {
 pub struct Caches(Arc<[Arc<CacheZone>]>);
 
 impl Caches {
+    /// Returns each cache.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<CacheZone>> {
+        self.0.iter()
+    }
+
     /// Returns the cache with a name.
     #[must_use]
     pub fn find(&self, name: &[u8]) -> Option<&Arc<CacheZone>> {
@@ -56,7 +65,7 @@ pub struct SharedCache {
     /// The entries.
     pub index: Arc<Index>,
     /// Counts of requests.
-    pub counts: CacheCounts,
+    pub counts: Arc<CacheCounts>,
     id: CacheId,
     directory: OnceLock<Directory>,
     /// Work is due before its time.
@@ -68,29 +77,6 @@ impl fmt::Debug for SharedCache {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("SharedCache").field(&self.id).finish()
     }
-}
-
-/// Numbers of requests by their use of a cache, and of bytes.
-#[derive(Debug, Default)]
-pub struct CacheCounts {
-    /// Responses served fresh from the cache.
-    pub hits: AtomicU64,
-    /// Requests without a stored response.
-    pub misses: AtomicU64,
-    /// Requests with an expired response, sent to a server.
-    pub expired: AtomicU64,
-    /// Stale responses, served in the place of a failure.
-    pub stale: AtomicU64,
-    /// Stale responses, served during an update.
-    pub updating: AtomicU64,
-    /// Stored responses that a server confirmed.
-    pub revalidated: AtomicU64,
-    /// Requests with a true `*_cache_bypass`.
-    pub bypass: AtomicU64,
-    /// Bytes of responses served from the cache.
-    pub bytes_sent: AtomicU64,
-    /// Bytes of responses written to the cache.
-    pub bytes_written: AtomicU64,
 }
 
 /// The identity of a cache: module, name, path and levels.
@@ -113,7 +99,7 @@ impl SharedCache {
         }
         let cache = Arc::new(Self {
             index: Arc::new(Index::new(entries_max(zone_bytes))),
-            counts: CacheCounts::default(),
+            counts: Arc::default(),
             id: id.clone(),
             directory: OnceLock::new(),
             is_woken: AtomicBool::new(false),
@@ -140,6 +126,34 @@ impl SharedCache {
         }
         let opened = Directory::open(&self.id.path, self.id.levels)?;
         Ok(self.directory.get_or_init(|| opened))
+    }
+
+    /// Purges the entries of a key, and removes their files or makes them stale. Returns the number of entries that had a file. `now_s` is in
+    /// seconds since 1970.
+    ///
+    /// # Errors
+    /// Too many purges are in progress.
+    pub fn purge_key(
+        &self,
+        key: &CacheKey,
+        mode: PurgeMode,
+        now_s: i64,
+    ) -> Result<u64, PurgeError> {
+        let purged = self.index.purge_key(key, mode)?;
+        let Some(directory) = self.directory() else {
+            return Ok(purged.entries);
+        };
+        for id in &purged.ids {
+            // A file that stays is not served, and the next response takes its place.
+            let _ = match mode {
+                PurgeMode::Hard => {
+                    let removed = self.index.remove_unused(id, || directory.remove(id));
+                    removed.unwrap_or(Ok(false))
+                }
+                PurgeMode::Soft => directory.expire(id, None, now_s),
+            };
+        }
+        Ok(purged.entries)
     }
 
     /// Returns the path of the directory, for messages.

@@ -1,6 +1,6 @@
 //! Whether an exchange waits, and whether its wait has ended.
 
-use server_base::waker::Waker;
+use server_base::waker::{WakeKey, Waker};
 
 use super::{Ctx, Exchange, State};
 
@@ -83,6 +83,19 @@ impl Exchange {
             .waker
             .get_or_insert_with(|| Waker::new(key, &cx.queues.wakers));
         waker.clone()
+    }
+
+    /// Takes the waker of another exchange, whose waits it takes over.
+    pub(crate) fn take_waker(&mut self, other: &mut Self) {
+        self.progress.waker = other.progress.waker.take();
+    }
+
+    /// Sets the entry of the loop that is woken for it.
+    pub fn set_wake_key(&mut self, key: WakeKey) {
+        self.client.wake = key;
+        if let Some(waker) = &self.progress.waker {
+            waker.set_key(key);
+        }
     }
 }
 

@@ -34,6 +34,10 @@ part! {
         pub allow_ranges: bool,
         /// A request for several ranges gets the whole content.
         pub single_range: bool,
+        /// Position of the body in the content: that of the first part, later that of the range that is sent.
+        pub content_offset: u64,
+        /// Size of the parts in which the body continues in subrequests; ranges are cut from all together.
+        pub part_bytes: Option<u64>,
         /// The request's conditions are not evaluated: the origin of the response has done that.
         pub unconditional: bool,
         /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.

@@ -26,6 +26,8 @@ pub struct SubrequestState {
     pub(crate) nesting: u8,
     /// The head of the response to the client was made before it began.
     is_late: bool,
+    /// It goes to the location of its parent, for another part of the response.
+    is_clone: bool,
     /// Subrequests that the client's request has led to so far; lent like the head.
     pub(crate) begun: u32,
     /// The charset of the response to the client, empty while it is not known.
@@ -59,6 +61,11 @@ impl SubrequestState {
     /// The subrequest that a phase waits for.
     pub(crate) fn awaited(&self) -> Option<&Exchange> {
         self.awaited.as_deref()
+    }
+
+    /// Whether it goes to the location of its parent, for another part of the response.
+    pub fn is_clone(&self) -> bool {
+        self.is_clone
     }
 
     /// A request of a client begins, with memory that another had.
@@ -121,6 +128,21 @@ impl Subrequest {
     #[must_use]
     pub fn or_else(mut self, stub: Vec<u8>, content_type: Vec<u8>) -> Self {
         self.stub = Some((stub, content_type));
+        self
+    }
+
+    /// It goes to the content handler of the parent's location.
+    #[must_use]
+    pub fn clone_of(mut self, x: &Exchange) -> Self {
+        let child = &mut self.exchange;
+        child.target.method = x.target.method;
+        child.target.origin = x.target.origin;
+        child.target.has_args = x.target.has_args;
+        child.target.quoted_uri = x.target.quoted_uri;
+        child.route.location = x.route.location;
+        child.route.internal = x.route.internal;
+        child.progress.phase = Phase::Content;
+        child.subrequests.is_clone = true;
         self
     }
 

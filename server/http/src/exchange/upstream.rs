@@ -12,6 +12,7 @@ use server_upstream::peer_stats::AttemptFigures;
 use server_upstream::request::{AttemptFacts, AttemptWatch};
 use server_upstream::times::AttemptTimes;
 
+use super::cache_record::CacheRecord;
 use super::{Ctx, Exchange};
 use crate::decision::Content;
 
@@ -27,6 +28,8 @@ pub struct Upstream {
     pub charset: Vec<u8>,
     /// `X-Accel-Expires`; empty for none.
     pub expires: Vec<u8>,
+    /// The part of the cache in the request.
+    pub cache: Option<Box<CacheRecord>>,
     /// The server that was chosen last.
     server: Option<Server>,
     /// The URI of the request to the server.
@@ -73,6 +76,9 @@ pub(crate) fn close(x: &mut Exchange, cx: &mut Ctx<'_>) {
     });
     if let Some(upstream) = &mut x.upstream {
         upstream.close(cx.clock.mono_ms);
+        if upstream.cache.is_some() {
+            upstream.count_cached();
+        }
         upstream.pass = pass;
     }
 }
@@ -183,6 +189,7 @@ impl Upstream {
         self.trailers = Fields::default();
         self.charset.clear();
         self.expires.clear();
+        self.cache = None;
         self.server = None;
         self.uri.clear();
         self.check = None;
@@ -200,6 +207,7 @@ impl Upstream {
         }
         self.head = None;
         self.trailers.clear();
+        self.cache = None;
         self.server = None;
         self.uri.clear();
     }
@@ -259,6 +267,15 @@ impl Upstream {
     pub fn close(&mut self, now_ms: u64) {
         if let Some(attempt) = self.last() {
             attempt.ended_ms.get_or_insert(now_ms);
+        }
+    }
+
+    /// Counts the request for its cache.
+    #[cold]
+    fn count_cached(&mut self) {
+        let received_bytes = self.last().map_or(0, |attempt| attempt.body_bytes);
+        if let Some(cache) = &mut self.cache {
+            cache.count(received_bytes);
         }
     }
 

@@ -5,13 +5,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use engines::http::FieldId;
+use engines::http::{FieldId, ResponseHead};
 use server_base::errlog::Level;
 use server_upstream::request::UpstreamRequest;
 
 use super::accel::{self, Accel};
 use super::arrival;
 use super::body::{Body, Stream};
+use super::cache::store as cache_store;
 use super::conf::{Buffering, NextUpstream, UpstreamConf};
 use super::fields;
 use super::gateway::Verdict;
@@ -65,13 +66,7 @@ pub(super) fn step(
     if let Some(binding) = &mut run.binding {
         binding.set_cookie(x);
     }
-    let to = accel.redirect(conf);
-    match to {
-        Some(_) => fields::copy_for_redirect(x, conf, &head),
-        None => fields::copy(x, conf, &head),
-    }
-    let verdict = run.gateway.head(x, cx, &head);
-    record(x).head = Some(head);
+    let (to, verdict) = make_reply(run, x, cx, conf, accel, head);
     if verdict != Verdict::Pass {
         run.request = attempt.take_head();
         drop(attempt);
@@ -90,9 +85,29 @@ pub(super) fn step(
         drop(attempt);
         run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
         x.body.on_arrival = None;
-        return Flow::Done(accel::redirect(x, cx, to));
+        return Flow::Done(accel::redirect(x, cx, &to));
     }
     send(run, x, cx, attempt, conf, accel.buffers(conf))
+}
+
+/// Makes the reply of a response head, which is in the record afterwards. Returns the target of an internal redirect that
+/// takes the place of the response, and whether the head is valid.
+pub(super) fn make_reply(
+    run: &Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &UpstreamConf,
+    accel: &Accel,
+    head: Box<ResponseHead>,
+) -> (Option<Vec<u8>>, Verdict) {
+    let to = accel.redirect(conf);
+    match to {
+        Some(_) => fields::copy_for_redirect(x, conf, &head),
+        None => fields::copy(x, conf, &head),
+    }
+    let verdict = run.gateway.head(x, cx, &head);
+    record(x).head = Some(head);
+    (to.map(<[u8]>::to_vec), verdict)
 }
 
 /// Sends the head, and leaves the body to be pulled; `buffers`: the body is read ahead of the client.
@@ -116,8 +131,13 @@ fn send(
         // As nginx: an unbuffered response is not delayed by the client's rate limit.
         x.response.rate.set(0);
     }
+    if run.cache.is_some() {
+        cache_store::begin(run, x, cx, buffers);
+        x.progress.ignore_abort = conf.ignore_client_abort || run.filling.is_some();
+    }
     if !is_tunnel
         && conf.store.path.is_none()
+        && run.filling.is_none()
         && let Some(bytes) = attempt.take_whole(&mut x.body.chunks)
     {
         // The body came with its head: a small one needs no buffer, and is compressed as a whole.
@@ -132,7 +152,11 @@ fn send(
         true => buffer_limits(&conf.buffering, x, cx),
         false => Limits::unbuffered(conf.buffering.head_bytes.unwrap_or(UNBUFFERED_BYTES)),
     };
-    let buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
+    let mut buffer = ResponseBuffer::new(attempt, limits, is_tunnel, cx.clock.mono_ms);
+    if let Some(filling) = &run.filling {
+        let (file, start) = filling.body();
+        buffer.set_backing(file, start);
+    }
     let buffer = Rc::new(RefCell::new(buffer));
     run.buffer = Some(Rc::clone(&buffer));
     run.storing = store::begin(run, x, cx);
@@ -155,7 +179,7 @@ fn open_tunnel(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), 
 }
 
 /// Sends the head of the response.
-fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+pub(super) fn send_head(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     // Fields made of variables are made while the response still comes, even if all of it is here.
     let ended_ms = record(x).last().and_then(|attempt| attempt.ended_ms.take());
     x.progress.action = crate::exchange::Action::SendingToClient;

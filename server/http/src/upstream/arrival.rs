@@ -41,6 +41,12 @@ pub(super) fn take(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) {
                 {
                     run.storing = None;
                 }
+                if let Some(filling) = &mut run.filling
+                    && !filling.add(x, &chunk)
+                {
+                    run.filling = None;
+                    buffer.drop_backing();
+                }
                 buffer.push(chunk);
             }
             UpstreamEvent::Trailers(trailers) => {
@@ -83,6 +89,11 @@ fn end(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, buffer: &mut ResponseB
         && how == Ended::Whole
     {
         storing.finish(run, x, cx);
+    }
+    if let Some(filling) = run.filling.take()
+        && how == Ended::Whole
+    {
+        filling.finish(x);
     }
     // The rest of the request body is not needed.
     x.body.on_arrival = None;

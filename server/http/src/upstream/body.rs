@@ -159,7 +159,7 @@ impl Stream {
 /// Collects the body, or leaves it to be passed on.
 pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if !run.gateway.takes_body() {
-        return Flow::Next(Step::Choose);
+        return Flow::Next(after(run, x));
     }
     if x.is_subrequest() || x.is_body_refused() {
         // A subrequest may send a collected body, and reads none from the client. A body that was refused is not
@@ -178,9 +178,9 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             // an application of FastCGI reads no body without one.
             x.waker(cx).wake();
             x.progress.state = State::Waiting(Wait::woken());
-            return Flow::Wait(Step::Choose);
+            return Flow::Wait(after(run, x));
         }
-        return Flow::Next(Step::Choose);
+        return Flow::Next(after(run, x));
     }
     if x.head.body == BodyLength::None {
         return take_body(run, x, cx);
@@ -203,7 +203,15 @@ fn take_body(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             RequestBody::Whole | RequestBody::Streamed => collected_body(x),
         },
     };
-    Flow::Next(Step::Choose)
+    Flow::Next(after(run, x))
+}
+
+/// The step behind the request body.
+fn after(run: &Run, x: &Exchange) -> Step {
+    match run.conf(x, &x.route.http).cache {
+        None => Step::Choose,
+        Some(_) => Step::Look,
+    }
 }
 
 /// Whether the client's body is part of the request: it is to be sent, and the request is the client's own, not the

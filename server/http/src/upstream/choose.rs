@@ -17,6 +17,7 @@ use server_upstream::retry_budget::CountedRequest;
 use server_upstream::route::{Pool, Route, SocketOptions, UpstreamAddr};
 
 use super::arrival::arrived;
+use super::cache::validate;
 use super::conf::{Computed, NextUpstream, UpstreamConf, local_address};
 use super::gateway::Outgoing;
 use super::group;
@@ -218,12 +219,22 @@ fn without_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, queued: Que
 }
 
 fn make_request(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
+    let cache = run.cache.as_ref();
+    let is_cached = cache.is_some_and(|cache| cache.may_store);
     let outgoing = Outgoing {
         body: run.body.length(x),
         is_pooled: run.picker.as_ref().is_some_and(Picker::has_pool),
+        is_cached,
+        gets_body: is_cached && cache.is_some_and(|cache| cache.conf.rules.convert_head),
     };
+    if is_cached {
+        validate::set_validators(run, x);
+    }
     let made = run.gateway.request(x, cx, &outgoing);
-    let request = made.inspect_err(|_| probe::fail(x, Action::Sending, cx.clock.mono_ms))?;
+    let mut request = made.inspect_err(|_| probe::fail(x, Action::Sending, cx.clock.mono_ms))?;
+    if is_cached {
+        validate::add_conditions(run, x, &mut request.fields);
+    }
     record(x).set_uri(path(&request.fields));
     run.request = Some(request);
     Ok(())
@@ -283,7 +294,14 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     run.options = Some(options);
     x.body.on_arrival = Some(arrived);
     // A response that is stored is useful without its client.
-    x.progress.ignore_abort = conf.ignore_client_abort || conf.store.path.is_some();
+    let may_store = match &mut run.cache {
+        Some(cache) => {
+            cache.request_ms = i64::try_from(cx.clock.unix_ms).unwrap_or(i64::MAX);
+            cache.may_store
+        }
+        None => conf.store.path.is_some(),
+    };
+    x.progress.ignore_abort = conf.ignore_client_abort || may_store;
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
     if conf.buffering.limit_rate.0.is_some() || !conf.buffering.reads_ahead {

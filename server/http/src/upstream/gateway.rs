@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use engines::http::ResponseHead;
+use engines::http::{FieldId, ResponseHead};
 use server_upstream::group::Target;
 use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
@@ -36,6 +36,14 @@ pub trait Gateway: Sync {
         cx: &mut Ctx<'_>,
         outgoing: &Outgoing,
     ) -> Result<RequestSpec, u16>;
+
+    /// The key of the request in a cache, without `*_cache_key`.
+    ///
+    /// # Errors
+    /// The status that answers the request; the reason is logged.
+    fn cache_key(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
+        Ok(Vec::new())
+    }
 
     /// The protocol spoken with a server.
     fn protocol(&self) -> &'static ProtocolSpec;
@@ -109,6 +117,24 @@ pub struct Outgoing {
     pub body: engines::http::BodyLength,
     /// The group keeps idle connections, if the request and the response allow it.
     pub is_pooled: bool,
+    /// The response may be stored: conditions and ranges of the client are not sent.
+    pub is_cached: bool,
+    /// HEAD is sent as GET (`*_cache_convert_head`).
+    pub gets_body: bool,
+}
+
+/// Whether a field of a client is about its own copy or a part of a response. A cache does not send it.
+#[must_use]
+pub fn is_of_client_cache(id: FieldId) -> bool {
+    matches!(
+        id,
+        FieldId::IfMatch
+            | FieldId::IfNoneMatch
+            | FieldId::IfModifiedSince
+            | FieldId::IfUnmodifiedSince
+            | FieldId::IfRange
+            | FieldId::Range
+    )
 }
 
 /// A piece of an application's error stream.

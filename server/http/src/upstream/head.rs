@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use engines::http::ResponseHead;
 use server_base::errlog::Level;
+use server_upstream::picker::Outcome;
 use server_upstream::request::{
     BODY_WINDOW_BYTES, Failure, UpstreamError, UpstreamEvent, UpstreamRequest,
 };
@@ -11,6 +12,7 @@ use server_upstream::request::{
 use super::accel::{self, Accel};
 use super::answer;
 use super::body::Body;
+use super::cache::{stale, validate};
 use super::conf::NextUpstream;
 use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
@@ -19,6 +21,7 @@ use super::next::{next, pass_by, rules};
 use super::run::{Flow, Run, Step, record};
 use super::tries::{Failed, reason_of};
 use super::wording::{Action, log_failure, makes_socket};
+use crate::cache::counts::CacheResult;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 
@@ -188,6 +191,13 @@ fn receive(
                 Err(kept) => attempt = kept,
             }
         }
+        if run.cache.is_some()
+            && let Some(result) = stored_instead(run, x, cx, status)
+        {
+            drop(attempt);
+            run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
+            return Flow::Next(Step::Stored(result));
+        }
         if let Some(status) = replaced {
             drop(attempt);
             return answer::intercept(run, x, cx, status);
@@ -205,6 +215,29 @@ fn receive(
     answer::step(run, x, cx, attempt, &accel)
 }
 
+/// Returns the way in which the stored response is sent in the place of this one: the server has confirmed it, or has
+/// failed.
+fn stored_instead(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    status: u16,
+) -> Option<CacheResult> {
+    if let Some(reason) = reason_of(status)
+        && stale::may_send(run, x, cx, reason, Some(status))
+    {
+        return Some(CacheResult::Stale);
+    }
+    if status != NOT_MODIFIED || !validate::is_conditional(run) {
+        return None;
+    }
+    let head = record(x).head.take()?;
+    validate::confirm(run, x, cx, &head);
+    Some(CacheResult::Revalidated)
+}
+
+/// The status of a response that confirms a stored one.
+const NOT_MODIFIED: u16 = 304;
 /// RFC 8297.
 const EARLY_HINTS: u16 = 103;
 /// Maximum bytes of early hints of one response, if no buffer size is written.

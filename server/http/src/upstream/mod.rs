@@ -11,6 +11,7 @@
 //! head      its response head comes; a failure leads to the next server (tries, next), perhaps after a delay
 //! examine   a health check reads the body and decides (health)
 //! answer    redirects (accel), error pages, or fields and body of the response (fields)
+//! look      a stored response is looked for, sent or validated (cache)
 //! arrival   while the response is pulled: events of the server (response_buffer), pieces of the request body
 //! ```
 //!
@@ -21,6 +22,7 @@ mod answer;
 mod arrival;
 pub mod assign;
 mod body;
+mod cache;
 mod choose;
 pub mod conf;
 pub mod directives;
@@ -45,7 +47,7 @@ use crate::decision::Content;
 use crate::exchange::upstream::Pass;
 use crate::exchange::{Action, Ctx, Exchange};
 pub use conf::UpstreamConf;
-pub use gateway::{Gateway, Note, Outgoing, Verdict};
+pub use gateway::{Gateway, Note, Outgoing, Verdict, is_of_client_cache};
 use health::{examine, probe};
 use run::{Flow, Run, Step, record};
 pub use server_upstream::group::Target;
@@ -96,12 +98,14 @@ impl Pass for Run {
     }
 
     fn close(&mut self, x: &mut Exchange, cx: &mut Ctx<'_>) {
-        self.learn_from_end(x, cx);
-        self.cut_attempt(x, cx);
+        if !cache::update::continue_fill(self, x, cx) {
+            self.learn_from_end(x, cx);
+            self.cut_attempt(x, cx);
+        }
     }
 
     fn is_storing(&self) -> bool {
-        self.storing.is_some()
+        self.storing.is_some() || self.filling.is_some()
     }
 
     fn end(self: Box<Self>) {
@@ -115,6 +119,8 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
         let step = std::mem::replace(&mut run.step, Step::Answered);
         let flow = match step {
             Step::Body => body::step(&mut run, x, cx),
+            Step::Look => cache::look::step(&mut run, x, cx),
+            Step::Stored(result) => cache::serve::step(&mut run, x, cx, result),
             Step::Choose => choose::step(&mut run, x, cx),
             Step::Again => choose::again(&mut run, x, cx),
             Step::Same => choose::same(&mut run, x, cx),
@@ -131,6 +137,9 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
             Flow::Done(content) => {
+                if let Content::Status(status) = content {
+                    cache::store::fail(&mut run, x, cx, status);
+                }
                 if let Content::Status(_) = content
                     && let Some(binding) = &mut run.binding
                 {

@@ -1,10 +1,12 @@
 //! The consequence of a failed attempt: another attempt, or the status of the failure.
 
+use super::cache::stale;
 use super::conf::NextUpstream;
 use super::health::probe;
 use super::run::{Flow, Retried, Run, Step, record};
 use super::tries::{Failed, Next, Rules};
 use super::wording::Action;
+use crate::cache::counts::CacheResult;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
 use server_base::errlog::Level;
@@ -99,7 +101,12 @@ fn take_step(
     match follows {
         Next::Anew => Flow::Next(Step::Choose),
         Next::Other => delayed(run, x, cx, Retried::Other),
-        Next::Again | Next::Same | Next::GiveUp => Flow::Done(Content::Status(status)),
+        Next::Again | Next::Same | Next::GiveUp => {
+            match stale::may_send(run, x, cx, failed.reason, None) {
+                true => Flow::Next(Step::Stored(CacheResult::Stale)),
+                false => Flow::Done(Content::Status(status)),
+            }
+        }
     }
 }
 

@@ -14,7 +14,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use engines::http::{Chunk, FileRange};
+use engines::http::{Chunk, FileHandle, FileRange};
 use server_base::files::{FileError, TempFile};
 use server_upstream::request::{UpstreamEvent, UpstreamRequest, WINDOW_BYTES};
 
@@ -62,6 +62,10 @@ pub(super) struct ResponseBuffer {
     unsent_bytes: u64,
     limits: Limits,
     file: Overflow,
+    /// The file of a cache that has all bytes of the body already.
+    backing: Option<Backing>,
+    /// The reader has gone, and a cache receives the rest.
+    is_unread: bool,
     /// Bytes of the body that have come.
     received: u64,
     began_ms: u64,
@@ -69,6 +73,12 @@ pub(super) struct ResponseBuffer {
     held_ms: Option<u64>,
     end: Option<Ended>,
     pub(super) is_tunnel: bool,
+}
+
+/// A file that has all bytes of the body, from a position on.
+struct Backing {
+    file: FileHandle,
+    start: u64,
 }
 
 /// The temporary file.
@@ -102,6 +112,8 @@ impl ResponseBuffer {
             unsent_bytes: 0,
             limits,
             file: Overflow::None,
+            backing: None,
+            is_unread: false,
             received: 0,
             began_ms: now_ms,
             held_ms: None,
@@ -110,6 +122,20 @@ impl ResponseBuffer {
         };
         buffer.set_window(now_ms);
         buffer
+    }
+
+    /// Names the file of a cache that gets each piece before [`Self::push`]: the server is read as fast as it sends, whatever the
+    /// client takes.
+    pub(super) fn set_backing(&mut self, file: FileHandle, start: u64) {
+        self.backing = Some(Backing { file, start });
+    }
+
+    /// The file of the cache gets no more pieces.
+    pub(super) fn drop_backing(&mut self) {
+        self.backing = None;
+        if self.is_unread {
+            self.end(Ended::Broken);
+        }
     }
 
     /// The attempt, while more may come.
@@ -143,8 +169,35 @@ impl ResponseBuffer {
             bytes.shrink_to_fit();
         }
         self.received += chunk.len();
+        if self.is_unread {
+            return;
+        }
         self.memory_bytes += chunk.bytes().len() as u64;
         self.pieces.push_back(chunk);
+        if self.backing.is_some() && self.memory_bytes >= self.limits.memory {
+            self.leave_to_backing();
+        }
+    }
+
+    /// Drops the part in memory, which is read from the file of the cache.
+    fn leave_to_backing(&mut self) {
+        let Some(backing) = &self.backing else {
+            return;
+        };
+        let mut end = self.received;
+        for piece in self.pieces.iter_mut().rev() {
+            let (begin, len) = (end - piece.len(), piece.len());
+            if !piece.bytes().is_empty() {
+                *piece = Chunk::File(FileRange {
+                    file: Rc::clone(&backing.file),
+                    offset: backing.start + begin,
+                    len,
+                });
+            }
+            end = begin;
+        }
+        self.memory_bytes = 0;
+        self.join_ranges();
     }
 
     /// Nothing more comes.
@@ -155,7 +208,10 @@ impl ResponseBuffer {
 
     /// Whether memory is to be written to the file before more comes.
     pub(super) fn overflows(&self, now_ms: u64) -> bool {
-        self.memory_bytes >= self.limits.memory && self.file_has_room() && self.may_write(now_ms)
+        self.backing.is_none()
+            && self.memory_bytes >= self.limits.memory
+            && self.file_has_room()
+            && self.may_write(now_ms)
     }
 
     /// Whether the client has been slower for long enough to write to a file.
@@ -262,6 +318,9 @@ impl ResponseBuffer {
     /// Number of bytes that memory still allows.
     fn room(&self, now_ms: u64) -> u64 {
         let limits = self.limits;
+        if self.backing.is_some() {
+            return limits.memory.max(WINDOW_BYTES);
+        }
         if self.is_awaited {
             // It leaves at once: it is read in large pieces, whatever the size of buffers is.
             return match limits.file {
@@ -302,6 +361,10 @@ impl ResponseBuffer {
     fn give_up(&mut self) {
         self.pieces.clear();
         self.memory_bytes = 0;
+        if self.backing.is_some() && self.end.is_none() {
+            self.is_unread = true;
+            return;
+        }
         self.end(Ended::Broken);
     }
 }

@@ -12,6 +12,8 @@ use server_upstream::route::SocketOptions;
 use server_upstream::times::AttemptTimes;
 
 use super::body::Body;
+use super::cache::state::Caching;
+use super::cache::store::Filling;
 use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Note, Verdict};
 use super::group;
@@ -20,6 +22,7 @@ use super::sticky::Binding;
 use super::store::Storing;
 use super::tries::Tries;
 use super::wording::Action;
+use crate::cache::counts::CacheResult;
 use crate::exchange::{Ctx, Exchange, Upstream};
 use crate::handler::Content;
 use crate::http::Http;
@@ -59,12 +62,20 @@ pub(super) struct Run {
     pub(super) buffer: Option<Rc<RefCell<ResponseBuffer>>>,
     /// The file that it is kept in, if it is.
     pub(super) storing: Option<Storing>,
+    /// The cache, if it has a part in the request.
+    pub(super) cache: Option<Box<Caching>>,
+    /// The file of the cache that the response is written to.
+    pub(super) filling: Option<Filling>,
 }
 
 /// The next step.
 pub(super) enum Step {
     /// The request body, as far as it is collected.
     Body,
+    /// A stored response.
+    Look,
+    /// The stored response at hand, which is sent.
+    Stored(CacheResult),
     /// A server.
     Choose,
     /// The server that was chosen last, over a new connection.
@@ -134,7 +145,7 @@ impl Run {
         run
     }
 
-    fn empty(gateway: &'static dyn Gateway) -> Self {
+    pub(super) fn empty(gateway: &'static dyn Gateway) -> Self {
         Self {
             gateway,
             step: Step::Answered,
@@ -153,6 +164,8 @@ impl Run {
             notes_bytes: 0,
             buffer: None,
             storing: None,
+            cache: None,
+            filling: None,
         }
     }
 
@@ -283,6 +296,8 @@ impl Run {
         self.notes_bytes = 0;
         self.buffer = None;
         self.storing = None;
+        self.cache = None;
+        self.filling = None;
     }
 }
 

@@ -28,10 +28,10 @@ use crate::assemble::ConfigBuilder;
 use crate::cache::conf::{
     CacheConditions, CacheConf, CacheLock, CacheMethods, CacheRules, CacheValid, ZoneChoice,
 };
-use crate::cache::directives::{AnyOf, CacheChoice, CacheName, MethodBits};
+use crate::cache::directives::{AnyOf, CacheChoice, CacheName, KeyText, MethodBits};
 use crate::cache::zone::Caches;
 use crate::settings_set::Conf;
-use crate::value::{SizeValue, Value};
+use crate::value::SizeValue;
 
 /// Settings of a module that passes requests on.
 pub trait PassesOn: Conf {
@@ -247,7 +247,7 @@ directives! {
     }
     cache: CacheDirectives {
         cache: CacheChoice = CacheChoice::Off;
-        cache_key: Value;
+        cache_key: KeyText;
         cache_valid: CacheValid = CacheValid::default();
         cache_min_uses: Number = Number(1);
         cache_max_range_offset: Offset;
@@ -342,7 +342,8 @@ impl UpstreamDirectives {
         };
         Ok(Some(CacheConf {
             zone,
-            key: own.cache_key.get().cloned(),
+            key: own.cache_key.get().map(|key| key.value.clone()),
+            has_method_in_key: own.cache_key.get().is_some_and(|key| key.has_method),
             conditions: CacheConditions {
                 bypass: rules.cache_bypass.0.clone(),
                 no_cache: rules.no_cache.0.clone(),

@@ -4,11 +4,12 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`, "Embedded Variables".
 
-use engines::http::{Field, FieldId, Span};
+use engines::http::{Field, FieldId, Span, http_date};
 
 use crate::builtin::lookup::{find_cookie, join, same_name};
 use crate::builtin::out::{Out, put, put_number, put_opt, put_seconds};
 use crate::exchange::Exchange;
+use crate::exchange::cache_record::CacheRecord;
 use crate::exchange::upstream::{Attempt, Entry};
 use crate::variables;
 use crate::vars::Variable;
@@ -49,6 +50,24 @@ pub const VARIABLES: &[Variable] = variables! {
         trailers.is_some_and(|all| field(&all.fields, |span| all.bytes(span), name, out))
     };
     "upstream_cookie_": "cookie that the server's response sets" => |x, _, name, out| cookie(x, name, out);
+    "upstream_cache_status": "way in which the cache took part" => |x, _, _, out| {
+        let result = cache(x).and_then(|cache| cache.result);
+        put_opt(out, result.map(|result| result.text().as_bytes()))
+    };
+    "upstream_cache_last_modified": "Last-Modified of the stored response that is validated" => |x, _, _, out| {
+        let date = cache(x).and_then(|cache| cache.last_modified_s).map(http_date);
+        put_opt(out, date.as_ref().map(|date| &date[..]))
+    };
+    "upstream_cache_etag": "entity tag of the stored response that is validated" => |x, _, _, out| {
+        let etag = cache(x).map(|cache| &cache.etag[..]);
+        put_opt(out, etag.filter(|etag| !etag.is_empty()))
+    };
+    "upstream_cache_age": "age of the stored response that was sent, seconds" => |x, _, _, out| {
+        match cache(x).and_then(|cache| cache.age_s) {
+            Some(age_s) => put_number(out, u64::from(age_s)),
+            None => false,
+        }
+    };
     "upstream_last_addr": "address of the server chosen last" => |x, _, _, out| {
         let upstream = x.upstream.as_deref();
         put_opt(out, upstream.and_then(|upstream| upstream.last_name()))
@@ -58,6 +77,11 @@ pub const VARIABLES: &[Variable] = variables! {
         put_opt(out, upstream.and_then(|upstream| upstream.last_server()))
     };
 };
+
+/// The part of the cache in the request.
+fn cache(x: &Exchange) -> Option<&CacheRecord> {
+    x.upstream.as_deref()?.cache.as_deref()
+}
 
 /// The values of all attempts; false if there was none.
 fn list(x: &Exchange, out: &mut Out, write: fn(&Attempt, &mut Out) -> bool) -> bool {

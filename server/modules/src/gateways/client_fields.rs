@@ -7,19 +7,24 @@
 //!
 //! Source: RFC 3875 section 4.1.18; nginx's way to join fields.
 
-use engines::http::{Field, FieldId, Fields, RequestHead, Span};
+use engines::http::{BodyLength, Field, FieldId, Fields, RequestHead, Span};
 use server_base::errlog::{Level, Printable};
 use server_http::exchange::Exchange;
+use server_http::upstream::{Outgoing, is_of_client_cache};
 
 use super::params::{ParamSet, bit};
 
 /// Appends the fields that pass. Fields with equal names are joined.
-pub(super) fn push(x: &Exchange, set: &ParamSet, sends_body: bool, fields: &mut Fields) {
+pub(super) fn push(x: &Exchange, set: &ParamSet, outgoing: &Outgoing, fields: &mut Fields) {
+    let sends_body = !matches!(outgoing.body, BodyLength::None);
     let head = &x.head;
     let mut seen = 0;
     for (at, field) in head.fields.iter().enumerate() {
         let name = head.bytes(field.name);
         if set.replaces(field.id, name) {
+            continue;
+        }
+        if outgoing.is_cached && is_of_client_cache(field.id) {
             continue;
         }
         match field.id {

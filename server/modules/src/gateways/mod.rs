@@ -6,8 +6,6 @@
 //! client_fields  the client's fields as parameters HTTP_*
 //! ```
 //!
-//! Absent: the rules about conditional requests that only a cache needs.
-//!
 //! Source: RFC 3875 section 4.1; nginx documentation, `ngx_http_fastcgi_module` and those like it.
 
 mod client_fields;

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use conf::{Arity, ConfError, Directive};
-use engines::http::{BodyLength, Field, FieldId, Fields, Span};
+use engines::http::{Field, FieldId, Fields, Span};
 use server_base::config::ConfigContext;
 use server_base::errlog::Level;
 use server_base::from_args::FromArgs;
@@ -152,8 +152,7 @@ pub(crate) fn push<C: Application>(
         push_one(fields, b"HTTP_HOST", true, |out| pass.host.eval(x, cx, out));
     }
     if common.conf().request.fields {
-        let sends_body = !matches!(outgoing.body, BodyLength::None);
-        client_fields::push(x, set, sends_body, fields);
+        client_fields::push(x, set, outgoing, fields);
     }
     if x.vars.failed_match == FailedMatch::New {
         return Err(500);

@@ -95,6 +95,10 @@ impl Gateway for Proxy {
         request::request(x, cx, outgoing)
     }
 
+    fn cache_key(&self, x: &mut Exchange, _: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
+        Ok(request::cache_key(x, &x.route.http))
+    }
+
     fn has_body(&self, x: &Exchange, http: &Http) -> bool {
         x.loc::<ProxyLoc>(http).set_body.0.is_some()
     }

@@ -62,6 +62,8 @@ pub(crate) struct UrlParts {
     pub(super) port: Box<[u8]>,
     /// The URI; empty if there is none.
     pub(super) uri: Box<[u8]>,
+    /// The path of a UNIX-domain socket; empty for an address.
+    pub(super) socket: Box<[u8]>,
 }
 
 /// The parts of a URL with variables, for one request; kept with the exchange.
@@ -182,6 +184,7 @@ fn parse(schema: Schema, rest: &[u8]) -> Result<(Address, UrlParts), &'static st
             false => port_text[1..].into(),
         },
         uri: with_slash(&rest[end..]),
+        socket: Box::default(),
     };
     Ok((address, parts))
 }
@@ -197,6 +200,7 @@ fn parse_unix(schema: Schema, rest: &[u8]) -> Result<(Address, UrlParts), &'stat
         host: b"localhost".as_slice().into(),
         port: Box::default(),
         uri: with_slash(uri),
+        socket: path.into(),
     };
     Ok((Address { host, port: None }, parts))
 }

@@ -10,7 +10,7 @@ use server_base::regex::FailedMatch;
 use server_http::exchange::{Ctx, Exchange, UriOrigin};
 use server_http::http::Http;
 use server_http::reply::decimal;
-use server_http::upstream::Outgoing;
+use server_http::upstream::{Outgoing, is_of_client_cache};
 use server_http::value::Value;
 use server_upstream::request::RequestSpec;
 
@@ -36,7 +36,7 @@ pub(super) fn request(
     fields
         .fields
         .reserve(x.head.fields.len() + set.set.len() + 4);
-    push_method(x, cx, conf, &mut fields)?;
+    push_method(x, cx, conf, outgoing, &mut fields)?;
     push_target(x, &http, &mut fields)?;
     push_host(x, cx, &http, set, http10, &mut fields);
     let mut upgrade = false;
@@ -54,7 +54,8 @@ pub(super) fn request(
     if conf.upstream.conf().request.fields {
         for field in &x.head.fields {
             let name = x.head.bytes(field.name);
-            if set.passes(field.id, name) {
+            let is_left_out = outgoing.is_cached && is_of_client_cache(field.id);
+            if !is_left_out && set.passes(field.id, name) {
                 fields.push_id(field.id, name, x.head.bytes(field.value));
             }
         }
@@ -71,6 +72,25 @@ pub(super) fn request(
         keep,
         ..RequestSpec::default()
     })
+}
+
+/// Returns the default key of a request in a cache: the URL of the request to the server.
+pub(super) fn cache_key(x: &Exchange, http: &Http) -> Vec<u8> {
+    let conf: &ProxyLoc = x.loc(http);
+    let mut key = Vec::new();
+    if let Some(parts) = pass::parts(x, http) {
+        key.extend_from_slice(parts.schema.text().as_bytes());
+        match parts.socket.is_empty() {
+            true => key.extend_from_slice(&parts.host),
+            false => {
+                key.extend_from_slice(b"unix:");
+                key.extend_from_slice(&parts.socket);
+                key.push(b':');
+            }
+        }
+        write_target(x, conf.pass.as_deref(), &parts.uri, &mut key);
+    }
+    key
 }
 
 /// Whether the connection stays open after the response, by `Connection` and the version.
@@ -90,8 +110,13 @@ fn push_method(
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     conf: &ProxyLoc,
+    outgoing: &Outgoing,
     fields: &mut Fields,
 ) -> Result<(), u16> {
+    if outgoing.gets_body && x.target.method == Method::Head {
+        fields.push_id(FieldId::Other, b":method", b"GET");
+        return Ok(());
+    }
     if conf.method.parts.is_empty() {
         let name = match x.target.method == x.head.method {
             true => x.head.bytes(x.head.method_name),

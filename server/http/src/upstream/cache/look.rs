@@ -1,0 +1,247 @@
+//! The step before servers: a stored response, the fill of another request, or a server.
+//!
+//! Source: nginx documentation, `proxy_cache_lock`, `proxy_cache_bypass`; RFC 9111 section 4.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use server_base::errlog::Level;
+use server_cache::disk;
+use server_cache::fill::{Fill, FillEnd, FillReader};
+use server_cache::index::{Begin, FillLock};
+use server_cache::response_head;
+use server_cache::rfc9111::DirectiveSet;
+use server_cache::vary::{self, Selected};
+
+use super::begin::{any, begin, passes_range};
+use super::decide::{self, Use, begin_fill};
+use super::open::{Found, find, values};
+use super::state::{Caching, Start, StoredResponse};
+use super::update::{self, Update};
+use crate::cache::counts::CacheResult;
+use crate::exchange::{Ctx, Exchange, State, Wait};
+use crate::handler::Content;
+use crate::upstream::run::{Flow, Run, Step, record};
+
+/// Looks for a stored response.
+pub(in crate::upstream) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let mut caching = match run.cache.take() {
+        Some(caching) => caching,
+        None => {
+            let Some(conf) = run.conf(x, &x.route.http).cache.clone() else {
+                return Flow::Next(Step::Choose);
+            };
+            match begin(run, x, cx, &conf) {
+                Ok(Some(caching)) if caching.invalidates => {
+                    run.cache = Some(caching);
+                    return Flow::Next(Step::Choose);
+                }
+                Ok(Some(mut caching)) => {
+                    if let Some(update) = x.extensions.take::<Update>() {
+                        caching.is_update = true;
+                        caching.id = update.id;
+                        caching.token = Some(update.token);
+                    } else if any(&conf.conditions.bypass, x, cx) {
+                        bypass(&mut caching, x, cx);
+                        run.cache = Some(caching);
+                        return Flow::Next(Step::Choose);
+                    }
+                    caching
+                }
+                Ok(None) => return Flow::Next(Step::Choose),
+                Err(flow) => return flow,
+            }
+        }
+    };
+    let flow = look(&mut caching, run, x, cx);
+    run.cache = Some(caching);
+    flow
+}
+
+/// The stored response is not used; the one of the server may replace it.
+fn bypass(caching: &mut Caching, x: &mut Exchange, cx: &Ctx<'_>) {
+    set_result(caching, x, CacheResult::Bypass);
+    if passes_range(&caching.conf, x) {
+        caching.may_store = false;
+    }
+    if caching.may_store {
+        match begin_fill(caching, FillLock::Off, cx) {
+            Begin::Started(token) => caching.token = Some(token),
+            Begin::Joined(_) | Begin::Full => caching.may_store = false,
+        }
+    }
+}
+
+/// Records the part of the cache in the request, for variables and counts.
+pub(super) fn set_result(caching: &Caching, x: &mut Exchange, result: CacheResult) {
+    let cache = record(x).cache.get_or_insert_default();
+    cache.result = Some(result);
+    cache
+        .counts
+        .get_or_insert_with(|| Arc::clone(&caching.zone.shared.counts));
+}
+
+fn look(caching: &mut Caching, run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    if let Some(reader) = caching.awaited.take() {
+        match wait(caching, reader, x, cx) {
+            Waited::Flow(flow) => return flow,
+            Waited::LookAgain => {}
+        }
+    }
+    let ignored = run.conf(x, &x.route.http).fields.ignored;
+    match find(caching, x, cx) {
+        Found::Stored(stored) => {
+            match decide::decide(caching, &stored, ignored, x, cx) {
+                Use::Send(result) => {
+                    caching.stored = Some(stored);
+                    Flow::Next(Step::Stored(result))
+                }
+                Use::SendAndUpdate(token) => {
+                    update::start(&stored, token, x, cx);
+                    caching.stored = Some(stored);
+                    Flow::Next(Step::Stored(CacheResult::Stale))
+                }
+                Use::Validate => {
+                    set_result(caching, x, CacheResult::Expired);
+                    caching.stored = Some(stored);
+                    Flow::Next(Step::Choose)
+                }
+                // The status is that of RFC 9111 section 5.2.1.7.
+                Use::GatewayTimeout => Flow::Done(Content::Status(504)),
+            }
+        }
+        Found::Error(status) => {
+            set_result(caching, x, CacheResult::Hit);
+            Flow::Done(Content::Status(status))
+        }
+        Found::Absent => miss(caching, x, cx),
+        Found::Scarce => {
+            set_result(caching, x, CacheResult::Miss);
+            caching.may_store = false;
+            Flow::Next(Step::Choose)
+        }
+    }
+}
+
+/// There is no stored response: the request receives it, or reads that of another request.
+fn miss(caching: &mut Caching, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    set_result(caching, x, CacheResult::Miss);
+    let wanted = caching.request.directives.set;
+    if wanted.contains(DirectiveSet::ONLY_IF_CACHED) {
+        return Flow::Done(Content::Status(504));
+    }
+    if passes_range(&caching.conf, x) {
+        caching.may_store = false;
+    }
+    if !caching.may_store || caching.token.is_some() {
+        return Flow::Next(Step::Choose);
+    }
+    let lock = match caching.conf.lock.is_on {
+        true => FillLock::Age(caching.conf.lock.age_ms),
+        false => FillLock::Off,
+    };
+    match begin_fill(caching, lock, cx) {
+        Begin::Started(token) => {
+            caching.token = Some(token);
+            Flow::Next(Step::Choose)
+        }
+        Begin::Joined(fill) => join(caching, &fill, x, cx),
+        Begin::Full => pass(caching),
+    }
+}
+
+/// Asks the server, and stores nothing.
+fn pass(caching: &mut Caching) -> Flow {
+    caching.may_store = false;
+    Flow::Next(Step::Choose)
+}
+
+fn join(caching: &mut Caching, fill: &Arc<Fill>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let timeout_ms = caching.conf.lock.timeout_ms;
+    let until_ms = cx.clock.mono_ms.saturating_add(timeout_ms);
+    caching.wait_until_ms.get_or_insert(until_ms);
+    match FillReader::join(fill) {
+        Ok(reader) if timeout_ms > 0 => match wait(caching, reader, x, cx) {
+            Waited::Flow(flow) => flow,
+            // It has ended in this moment.
+            Waited::LookAgain => {
+                x.waker(cx).wake();
+                x.progress.state = State::Waiting(Wait::woken());
+                Flow::Wait(Step::Look)
+            }
+        },
+        _ => pass(caching),
+    }
+}
+
+/// The result of a wait.
+enum Waited {
+    Flow(Flow),
+    LookAgain,
+}
+
+/// Waits for the head of a response that another request receives.
+fn wait(caching: &mut Caching, reader: FillReader, x: &mut Exchange, cx: &mut Ctx<'_>) -> Waited {
+    let until_ms = caching.wait_until_ms.unwrap_or(u64::MAX);
+    loop {
+        let seen = reader.progress();
+        // As in nginx, without the RFC's rules a response is shown once it is whole.
+        if caching.conf.rules.rfc && seen.has_head && seen.end != Some(FillEnd::Failed) {
+            let id = caching.id;
+            return match of_fill(caching, reader.fill(), x) {
+                Some(stored) => {
+                    caching.awaited = Some(reader);
+                    caching.stored = Some(stored);
+                    Waited::Flow(Flow::Next(Step::Stored(CacheResult::Hit)))
+                }
+                // The entry of another variant, or a head that cannot be read.
+                None if caching.id != id => Waited::LookAgain,
+                None => Waited::Flow(pass(caching)),
+            };
+        }
+        match seen.end {
+            Some(FillEnd::NotStorable) => return Waited::Flow(pass(caching)),
+            Some(_) => return Waited::LookAgain,
+            None => {}
+        }
+        if cx.clock.mono_ms >= until_ms {
+            x.log(Level::Info, format_args!("cache lock timeout"));
+            return Waited::Flow(pass(caching));
+        }
+        let age_ms = caching.conf.lock.age_ms;
+        let old_ms = reader.fill().started_ms().saturating_add(age_ms);
+        if cx.clock.mono_ms >= old_ms {
+            return Waited::LookAgain;
+        }
+        if reader.wait(seen, || x.waker(cx).remote()) {
+            x.progress.state = State::Waiting(Wait::woken_or_until(until_ms.min(old_ms)));
+            caching.awaited = Some(reader);
+            return Waited::Flow(Flow::Wait(Step::Look));
+        }
+    }
+}
+
+/// Returns the response of a fill, if the request selects it. The entry of the request is set to that of its variant.
+fn of_fill(caching: &mut Caching, fill: &Arc<Fill>, x: &Exchange) -> Option<Box<StoredResponse>> {
+    let start = fill.head()?;
+    let prefix = disk::parse(&start.prefix, start.prefix.len() as u64, &caching.key).ok()?;
+    let main = caching.key.id();
+    match vary::select(&prefix.header, &main, &main, values(&x.head)) {
+        Selected::This => {}
+        Selected::Other(id) => {
+            caching.id = id;
+            return None;
+        }
+        Selected::Mismatch => return None,
+    }
+    let head = response_head::parse(prefix.head, caching.format)?;
+    let file = start.file.try_clone().ok()?;
+    Some(Box::new(StoredResponse {
+        id: caching.id,
+        body_start: u64::from(prefix.header.body_start),
+        start: Start::Fill(Arc::clone(fill)),
+        file: Rc::new(OwnedFd::from(file)),
+        head: Box::new(head),
+    }))
+}

@@ -1,0 +1,444 @@
+//! The file of a response that is received.
+//!
+//! The file has all bytes before the first byte of the body is passed on, so other requests can read it while it grows. It
+//! gets its name when the body is whole. A failure is logged; the client notices nothing.
+//!
+//! Source: nginx documentation, `proxy_cache_path`, `proxy_no_cache`; RFC 9111 section 3.3.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use engines::http::{Chunk, FieldId, FileHandle, FileRange, Method, ResponseHead, parse_http_date};
+use server_base::errlog::{Level, Printable};
+use server_base::files::{FileError, Keep, TempError, TempFile};
+use server_cache::disk::{Header, Notes, body_length_at, encode};
+use server_cache::fill::FillHead;
+use server_cache::index::{Committed, FillToken, PurgeFacts, PurgeMode, StoredFile};
+use server_cache::key::EntryId;
+use server_cache::response_head;
+use server_cache::rfc9111::{FieldList, parse_age};
+use server_cache::vary::variant_id;
+
+use super::begin::any;
+use super::conditions;
+use super::open::values;
+use super::rules::{Received, Storable};
+use super::state::{Caching, StoredResponse};
+use crate::cache::counts::CacheResult;
+use crate::cache::zone::SharedCache;
+use crate::exchange::cache_record::RequestsPart;
+use crate::exchange::{Ctx, Exchange};
+use crate::upstream::arrival::reason;
+use crate::upstream::run::{Run, record};
+use crate::upstream::wording::Action;
+
+/// A response that is being stored.
+pub(crate) struct Filling {
+    file: TempFile,
+    /// The descriptor of the file, to write behind the head.
+    own: File,
+    token: FillToken,
+    shared: Arc<SharedCache>,
+    main: EntryId,
+    key: Box<[u8]>,
+    tags: Vec<u8>,
+    body_start: u16,
+    valid_s: i64,
+    /// Length of the body, if it is known.
+    length: Option<u64>,
+    received: u64,
+    /// The part of the cache in the request, for its counts.
+    result: Option<CacheResult>,
+}
+
+/// Begins to store the response whose head is in the record and in the reply, if that is possible. `is_buffered`: the
+/// response is read ahead of the client.
+pub(in crate::upstream) fn begin(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    is_buffered: bool,
+) {
+    let Some(mut caching) = run.cache.take() else {
+        return;
+    };
+    caching.stored = None;
+    if caching.invalidates && matches!(x.reply.status, 200..=399) {
+        let now_s = cx.clock.unix_s();
+        let shared = &caching.zone.shared;
+        if let Err(error) = shared.purge_key(&caching.key, PurgeMode::Hard, now_s) {
+            x.log(Level::Error, format_args!("{error}"));
+        }
+    }
+    if let Some(token) = caching.token.take() {
+        run.filling = fill(&caching, token, run, x, cx, is_buffered);
+    }
+    if run.filling.is_some() {
+        // Conditions and ranges of the client were not sent.
+        if let Some(head) = record(x).head.take() {
+            conditions::apply(x, &head, caching.conf.rules.rfc, cx);
+            record(x).head = Some(head);
+        }
+        let accepts = x.reply.fields.get(FieldId::AcceptRanges).is_some();
+        let reply = &mut x.reply;
+        let may_cut = accepts || caching.conf.rules.rfc && reply.status == 200;
+        if may_cut && !reply.allow_ranges {
+            (reply.allow_ranges, reply.single_range) = (true, true);
+            reply.fields.remove(FieldId::AcceptRanges);
+        }
+    }
+    run.cache = Some(caching);
+}
+
+/// Makes the file of a response, with all before its body. Without one, requests that wait send their own.
+fn fill(
+    caching: &Caching,
+    token: FillToken,
+    run: &Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    is_buffered: bool,
+) -> Option<Filling> {
+    match prepare(caching, token, run, x, cx, is_buffered) {
+        Ok(filling) => Some(filling),
+        Err((token, error)) => {
+            token.abandon();
+            if let Some(TempError { error, path }) = error {
+                log(x, error, &path);
+            }
+            None
+        }
+    }
+}
+
+fn prepare(
+    caching: &Caching,
+    token: FillToken,
+    run: &Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    is_buffered: bool,
+) -> Result<Filling, Failed> {
+    let http = Rc::clone(&x.route.http);
+    let conf = run.conf(x, &http);
+    let is_refused = !caching.may_store
+        || !is_buffered
+        || x.reply.status == SWITCHING_PROTOCOLS
+        || any(&caching.conf.conditions.no_cache, x, cx);
+    if is_refused {
+        return Err((token, None));
+    }
+    let Some(head) = record(x).head.take() else {
+        return Err((token, None));
+    };
+    let received = Received {
+        conf: &caching.conf,
+        ignored: conf.fields.ignored,
+        request: &caching.request,
+        wants_part: x.extensions.get::<RequestsPart>().is_some(),
+        request_s: caching.request_ms.div_euclid(1000),
+        now_s: cx.clock.unix_s(),
+    };
+    let storable = received.storable(&head);
+    let has_body = x.target.method != Method::Head || caching.conf.rules.convert_head;
+    let length = x.reply.content_length.filter(|_| has_body);
+    let filling = match storable {
+        Ok(storable) => write_start(caching, token, (&head, &storable), run, x, cx),
+        Err(_) => Err((token, None)),
+    };
+    record(x).head = Some(head);
+    let mut filling = filling?;
+    filling.length = length;
+    Ok(filling)
+}
+
+/// What a fill ends with if it could not begin: its token, and the failure of a file.
+type Failed = (FillToken, Option<TempError>);
+
+/// Makes a file with all before the body, for a response of this head.
+fn write_start(
+    caching: &Caching,
+    mut token: FillToken,
+    (head, storable): (&ResponseHead, &Storable),
+    run: &Run,
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+) -> Result<Filling, Failed> {
+    let prefix = prefix_of(caching, &mut token, head, storable, x, cx);
+    let buffering = &run.conf(x, &x.route.http).buffering;
+    let dir = caching.zone.temp_dir.as_ref();
+    let dir = dir.or(buffering.temp_path.as_ref());
+    let (Some((prefix, body_start)), Some(dir)) = (prefix, dir) else {
+        return Err((token, None));
+    };
+    let mut file = match cx.files.create_temp(dir, FILE_MODE, Keep::WhileUsed) {
+        Ok(file) => file,
+        Err(error) => return Err((token, Some(error))),
+    };
+    if let Err(error) = file.append(&prefix) {
+        let path = file.path.clone();
+        return Err((token, Some(TempError { error, path })));
+    }
+    let (Ok(own), Ok(shared)) = (file.file.try_clone(), file.file.try_clone()) else {
+        return Err((token, None));
+    };
+    token.fill().set_head(FillHead {
+        prefix: prefix.into(),
+        file: File::from(shared),
+    });
+    Ok(Filling {
+        own: File::from(own),
+        file,
+        token,
+        shared: Arc::clone(&caching.zone.shared),
+        main: caching.key.id(),
+        key: caching.key.text().into(),
+        tags: storable.tags.text().to_vec(),
+        body_start,
+        valid_s: storable.times.valid_s,
+        length: None,
+        received: 0,
+        result: x.upstream.as_ref().and_then(|u| u.cache.as_ref()?.result),
+    })
+}
+
+/// Stores a response again with other fields: a new file with the body of the stored one takes its place.
+pub(super) fn store_again(
+    caching: &Caching,
+    token: FillToken,
+    updated: (&ResponseHead, &Storable),
+    stored: &StoredResponse,
+    run: &Run,
+    x: &Exchange,
+    cx: &mut Ctx<'_>,
+) {
+    let mut filling = match write_start(caching, token, updated, run, x, cx) {
+        Ok(filling) => filling,
+        Err((token, error)) => {
+            token.abandon();
+            if let Some(TempError { error, path }) = error {
+                log(x, error, &path);
+            }
+            return;
+        }
+    };
+    let Some(prefix) = stored.prefix() else {
+        return;
+    };
+    let (mut offset, mut left) = (stored.body_start, prefix.body_len);
+    while left > 0 {
+        let len = left.min(COPIED_BYTES);
+        let range = FileRange {
+            file: Rc::clone(&stored.file),
+            offset,
+            len,
+        };
+        let Ok(bytes) = cx.files.read(&range) else {
+            return;
+        };
+        if !filling.add(x, &Chunk::Owned(bytes)) {
+            return;
+        }
+        (offset, left) = (offset + len, left - len);
+    }
+    filling.length = Some(prefix.body_len);
+    filling.finish(x);
+}
+
+/// Bytes of a body that are copied at a time.
+const COPIED_BYTES: u64 = 256 << 10;
+
+/// Makes all bytes before the body, and moves the fill to the entry that the response belongs to.
+fn prefix_of(
+    caching: &Caching,
+    token: &mut FillToken,
+    head: &ResponseHead,
+    storable: &Storable,
+    x: &Exchange,
+    cx: &Ctx<'_>,
+) -> Option<(Vec<u8>, u16)> {
+    let main = caching.key.id();
+    let variant = match storable.vary.is_empty() {
+        true => EntryId::default(),
+        false => variant_id(&main, &storable.vary, values(&x.head)),
+    };
+    if token.id() != main
+        && (storable.vary.is_empty() || variant != token.id())
+        && !token.move_to_main()
+    {
+        return None;
+    }
+    let has_validators = matches!(head.status, 200 | 206);
+    let validator = |id| head.get(id).filter(|_| has_validators);
+    let times = storable.times;
+    let header = Header {
+        valid_s: times.valid_s,
+        updating_s: times.updating_s,
+        error_s: times.error_s,
+        date_s: times.date_s,
+        last_modified_s: validator(FieldId::LastModified)
+            .and_then(parse_http_date)
+            .unwrap_or(-1),
+        etag: validator(FieldId::Etag).unwrap_or_default(),
+        vary: &storable.vary,
+        variant,
+        ..Header::default()
+    };
+    let notes = Notes {
+        request_ms: Some(caching.request_ms),
+        response_ms: i64::try_from(cx.clock.unix_ms).ok(),
+        age_s: parse_age(FieldList::from(head)),
+        tags: storable.tags.text(),
+        body_len: None,
+    };
+    let fields = FieldList::from(&storable.fields);
+    let encoded = response_head::encode(head, fields, caching.format);
+    let prefix = encode(&header, &caching.key, &encoded, Some(&notes)).ok()?;
+    let body_start = u16::try_from(prefix.len()).ok()?;
+    Some((prefix, body_start))
+}
+
+impl Filling {
+    /// The file, and the position of the body in it.
+    pub(in crate::upstream) fn body(&self) -> (FileHandle, u64) {
+        (Rc::clone(&self.file.file), u64::from(self.body_start))
+    }
+
+    /// Adds a piece of the body; false if that failed, which has been logged.
+    pub(in crate::upstream) fn add(&mut self, x: &Exchange, chunk: &Chunk) -> bool {
+        match self.file.append(chunk.bytes()) {
+            Ok(()) => {
+                let bytes = chunk.len();
+                self.received += bytes;
+                self.token.fill().advance(bytes);
+                true
+            }
+            Err(error) => {
+                log(x, error, &self.file.path);
+                false
+            }
+        }
+    }
+
+    /// The response is complete: the file gets its name.
+    pub(in crate::upstream) fn finish(mut self, x: &Exchange) {
+        if self.length.is_some_and(|length| length != self.received) {
+            return;
+        }
+        let at = body_length_at(self.body_start);
+        if let Err(error) = self.own.write_all_at(&self.received.to_le_bytes(), at) {
+            let path = Printable(&self.file.path);
+            let error = conf::os_error(&error);
+            let text = format_args!("pwrite() \"{path}\" failed ({error})");
+            return x.log_while(Level::Crit, Action::Reading.text(), text);
+        }
+        let Some(directory) = self.shared.directory() else {
+            return;
+        };
+        let id = self.token.id();
+        let facts = PurgeFacts {
+            main: self.main,
+            key: &self.key,
+            tags: &self.tags,
+        };
+        let temp = Path::new(OsStr::from_bytes(&self.file.path));
+        let published =
+            self.token
+                .commit(&facts, || match directory.publish(temp, &self.own, &id) {
+                    Ok(meta) => Some(StoredFile {
+                        blocks: directory.blocks(&meta),
+                        uniq: std::os::unix::fs::MetadataExt::ino(&meta),
+                        body_start: self.body_start,
+                        valid_s: self.valid_s,
+                    }),
+                    Err(error) => {
+                        let path = directory.path_of(&id);
+                        let (to, error) = (path.display(), conf::os_error(&error));
+                        let from = Printable(&self.file.path);
+                        let text = format_args!("rename() \"{from}\" to \"{to}\" failed ({error})");
+                        x.log_while(Level::Crit, Action::Reading.text(), text);
+                        None
+                    }
+                });
+        match published {
+            Committed::Stored | Committed::Stale => {
+                if let Some(result) = self.result {
+                    self.shared.counts.count_written(result, self.received);
+                }
+                self.file.renamed();
+            }
+            Committed::Purged => {
+                self.file.renamed();
+                let _ = self
+                    .shared
+                    .index
+                    .remove_unused(&id, || directory.remove(&id));
+            }
+            Committed::Refused | Committed::Failed | Committed::Replaced => {}
+        }
+    }
+}
+
+/// The pass ends with this status: requests that wait send their own, or get the status while it is stored.
+pub(in crate::upstream) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
+    if run.cache.is_none() {
+        return;
+    }
+    let ignored = run.conf(x, &x.route.http).fields.ignored;
+    let Some(caching) = &mut run.cache else {
+        return;
+    };
+    let Some(token) = caching.token.take() else {
+        return;
+    };
+    let is_intercepted = x.upstream.as_ref().is_some_and(|u| u.has_status(status));
+    if !caching.may_store || !(is_intercepted || matches!(status, 502 | 504)) {
+        return;
+    }
+    let now_s = cx.clock.unix_s();
+    let by_setting = || {
+        let seconds = caching.conf.valid.seconds(status)?;
+        Some(now_s.saturating_add(i64::from(seconds)))
+    };
+    let head = x
+        .upstream
+        .as_ref()
+        .and_then(|upstream| upstream.head.as_ref());
+    let valid_s = match head.filter(|_| is_intercepted) {
+        None => by_setting(),
+        Some(head) => {
+            let received = Received {
+                conf: &caching.conf,
+                ignored,
+                request: &caching.request,
+                wants_part: false,
+                request_s: caching.request_ms.div_euclid(1000),
+                now_s,
+            };
+            let storable = received.storable(head).ok();
+            storable.map(|storable| storable.times.valid_s)
+        }
+    };
+    if let Some(valid_s) = valid_s {
+        token.commit_error(&caching.key, status, valid_s);
+    }
+}
+
+fn log(x: &Exchange, error: FileError, name: &[u8]) {
+    let (call, reason, name) = (error.call, reason(error), Printable(name));
+    x.log_while(
+        Level::Crit,
+        Action::Reading.text(),
+        format_args!("{call} \"{name}\" failed ({reason})"),
+    );
+}
+
+/// Only the worker reads it.
+const FILE_MODE: u32 = 0o600;
+/// The status of a response behind which both sides speak another protocol.
+const SWITCHING_PROTOCOLS: u16 = 101;
