@@ -56,6 +56,7 @@ mod scgi;
 mod secrets;
 mod secure_link;
 mod server_timing;
+mod slice;
 mod split_clients;
 mod ssi;
 mod ssl;
@@ -118,6 +119,7 @@ pub const MODULES: &[&Module] = &[
     &api::MODULE,
     &status_zone::MODULE,
     &lab_dashboard::MODULE,
+    &slice::MODULE,
     &not_modified::MODULE,
     &headers::MODULE,
     &freeze_manifest::MODULE,
@@ -159,7 +161,6 @@ pub fn without() -> Vec<String> {
         .iter()
         .filter(|name| !MODULES.iter().any(|m| m.name == **name))
         .map(|name| format!("--without-http_{name}_module"))
-        .chain(["--without-http-cache".to_owned()])
         .collect()
 }
 

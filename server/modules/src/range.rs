@@ -53,6 +53,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         }
         Ranges::One(range) => {
             let value = format!("bytes {}-{}/{size}", range.start, range.end - 1);
+            let start = range.start;
             x.reply
                 .fields
                 .push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
@@ -65,6 +66,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
                 }],
                 Vec::new(),
             );
+            x.reply.content_offset = start;
         }
         Ranges::Many(ranges) => multipart(x, &ranges, size),
     }
@@ -133,6 +135,18 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
+    if let Some(part_bytes) = x.reply.part_bytes {
+        let begin = parts.first().map_or(0, |part| part.range.start);
+        let mut at = x.reply.content_offset;
+        if at + part_bytes <= begin {
+            // The first part is not needed: the body continues with the part of the range.
+            at = begin / part_bytes * part_bytes;
+            x.body.chunks.clear();
+            x.body.source = None;
+        }
+        x.push_outer_stage(Box::new(Cut::new(parts, tail, at)));
+        return;
+    }
     if x.body.source.is_none() {
         // The body is complete, so its ranges may be sent in any order.
         let whole = x.body.chunks.len();
@@ -144,15 +158,7 @@ fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
         x.body.chunks.drain(..whole);
         return;
     }
-    x.body.stages.insert(
-        0,
-        Box::new(Cut {
-            parts: parts.into(),
-            tail,
-            at: 0,
-            begun: false,
-        }),
-    );
+    x.body.stages.insert(0, Box::new(Cut::new(parts, tail, 0)));
 }
 
 /// Appends a range of the first `whole` chunks to the chunks.
@@ -202,6 +208,18 @@ struct Cut {
     tail: Vec<u8>,
     at: u64,
     begun: bool,
+}
+
+impl Cut {
+    /// Cuts parts of a body that begins at this position.
+    fn new(parts: Vec<Part>, tail: Vec<u8>, at: u64) -> Self {
+        Self {
+            parts: parts.into(),
+            tail,
+            at,
+            begun: false,
+        }
+    }
 }
 
 impl BodyStage for Cut {
