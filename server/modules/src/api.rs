@@ -2,10 +2,11 @@
 //!
 //! Paths, members and errors are those of nginx's API, as far as the server has their objects. A location with `api` needs
 //! access rules of its own: the API checks nothing but `write=on`. A request is checked whole before it changes anything.
-//! Absent: `slabs`, since no memory is shared between processes; `license`; `stream`; caches and key-value pairs.
+//! Absent: `slabs`, since no memory is shared between processes; `license`; `stream`; key-value pairs.
 //!
 //! Source: nginx documentation, `ngx_http_api_module`.
 
+mod caches;
 mod error;
 mod general;
 mod handshakes;
@@ -176,6 +177,17 @@ fn respond(
                 Body::Whole(bytes) => write(&group, endpoint, &bytes, version),
             }
         }
+        Endpoint::Caches(Some(name)) => match body(x, cx)? {
+            Body::Wait => Ok(Answer::Wait),
+            Body::Refused(status) => Ok(Answer::Refused(status)),
+            Body::Whole(bytes) => {
+                let http = Rc::clone(&x.route.http);
+                Ok(Answer::Json(
+                    200,
+                    caches::purge(&http, name, &bytes, cx.clock.unix_s())?,
+                ))
+            }
+        },
         _ => Err(ApiError::method_disabled()),
     }
 }
@@ -286,6 +298,7 @@ fn get(
         }
         Endpoint::LimitConns(name) => LimitKind::Conn.get(&http, name)?,
         Endpoint::LimitReqs(name) => LimitKind::Req.get(&http, name)?,
+        Endpoint::Caches(name) => caches::get(&http, name)?,
         Endpoint::Upstreams => {
             let groups = shared_groups(&http);
             let members = groups.map(|group| (group.name(), group.object(cx.clock, version)));
@@ -308,6 +321,7 @@ fn delete(x: &mut Exchange, cx: &mut Ctx<'_>, endpoint: Endpoint<'_>) -> Result<
         Endpoint::Resolvers(Some(name)) => resolvers::reset(name)?,
         Endpoint::LimitConns(Some(name)) => LimitKind::Conn.reset(&http, name)?,
         Endpoint::LimitReqs(Some(name)) => LimitKind::Req.reset(&http, name)?,
+        Endpoint::Caches(Some(name)) => caches::reset(&http, name)?,
         Endpoint::Requests => general::reset_requests(),
         Endpoint::Workers(id) => {
             id.map_or(Ok(()), check_worker)?;

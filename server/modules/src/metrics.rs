@@ -7,6 +7,7 @@
 //!
 //! Source: Prometheus documentation, "Exposition formats"; OpenMetrics 1.0.
 
+mod caches;
 mod experiments;
 mod format;
 mod page;

@@ -39,6 +39,8 @@ pub(super) enum Endpoint<'p> {
     LimitConns(Option<&'p [u8]>),
     /// The zones of `limit_req`, or one by its name.
     LimitReqs(Option<&'p [u8]>),
+    /// The caches, or one by its name.
+    Caches(Option<&'p [u8]>),
     /// All groups of servers.
     Upstreams,
     /// A group of servers by its name.
@@ -88,6 +90,8 @@ impl<'p> Endpoint<'p> {
             [b"http", b"limit_conns", name] => Self::LimitConns(Some(name)),
             [b"http", b"limit_reqs"] => Self::LimitReqs(None),
             [b"http", b"limit_reqs", name] => Self::LimitReqs(Some(name)),
+            [b"http", b"caches"] => Self::Caches(None),
+            [b"http", b"caches", name] => Self::Caches(Some(name)),
             [b"http", b"upstreams"] => Self::Upstreams,
             [b"http", b"upstreams", name] => Self::Upstream(name),
             [b"http", b"upstreams", name, b"servers"] => Self::Servers(name),
@@ -120,6 +124,7 @@ impl<'p> Endpoint<'p> {
             | Self::ServerZones(Some(_))
             | Self::LocationZones(Some(_))
             | Self::Upstream(_) => method == Method::Delete,
+            Self::Caches(Some(_)) => matches!(method, Method::Delete | Method::Post),
             Self::Servers(_) => method == Method::Post,
             Self::Server(..) => matches!(method, Method::Patch | Method::Delete),
             _ => false,
@@ -136,6 +141,7 @@ impl<'p> Endpoint<'p> {
                 | Self::Resolvers(None)
                 | Self::LimitConns(None)
                 | Self::LimitReqs(None)
+                | Self::Caches(None)
                 | Self::Upstreams
         )
     }
@@ -181,6 +187,7 @@ const HTTP_NAMES: &[(&str, u64)] = &[
     ("location_zones", 5),
     ("limit_conns", 6),
     ("limit_reqs", 6),
+    ("caches", 1),
     ("upstreams", 1),
 ];
 
@@ -210,6 +217,8 @@ mod tests {
             ("/9/http/limit_conns/c", 9, Endpoint::LimitConns(Some(b"c"))),
             ("/6/http/limit_reqs", 6, Endpoint::LimitReqs(None)),
             ("/9/http/limit_reqs/r", 9, Endpoint::LimitReqs(Some(b"r"))),
+            ("/1/http/caches/", 1, Endpoint::Caches(None)),
+            ("/9/http/caches/c", 9, Endpoint::Caches(Some(b"c"))),
             ("/9/http/upstreams", 9, Endpoint::Upstreams),
             ("/9/http/upstreams/a.b/", 9, Endpoint::Upstream(b"a.b")),
             ("/9/http/upstreams/a/servers/", 9, Endpoint::Servers(b"a")),

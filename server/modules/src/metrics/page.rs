@@ -11,6 +11,7 @@ use server_http::http::Http;
 use server_http::meters::{self, BOUNDS, CLASSES, Event, Sums, Time};
 use server_http::stats::{self, Open, Totals};
 
+use super::caches::{self, CacheFacts};
 use super::experiments;
 use super::format::{Format, MetricType, Writer, seconds};
 use super::process::Process;
@@ -24,6 +25,7 @@ pub(super) struct Facts {
     store: Option<StoreFigures>,
     arms: Vec<ArmFigures>,
     upstreams: UpstreamFacts,
+    caches: CacheFacts,
     process: Option<Process>,
 }
 
@@ -39,6 +41,7 @@ impl Facts {
             store: StoreFigures::published(),
             arms: arm_meters::figures(),
             upstreams: UpstreamFacts::now(http, now_ms),
+            caches: CacheFacts::now(http),
             process: Process::now(),
         }
     }
@@ -57,6 +60,7 @@ pub(super) fn render(format: Format, facts: &Facts) -> String {
     }
     experiments::write(&mut page, &facts.arms);
     upstreams::write(&mut page, &facts.upstreams);
+    caches::write(&mut page, &facts.caches);
     files(&mut page, &facts.sums);
     if let Some(process) = &facts.process {
         self::process(&mut page, process);

@@ -230,7 +230,7 @@ fn milliseconds(ms: u64) -> String {
 }
 
 /// Quotes a value of a label.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let text = text.replace('\\', "\\\\").replace('"', "\\\"");
     text.replace('\n', "\\n")
 }
