@@ -344,9 +344,7 @@ fn random_head(rng: &mut fastrand::Rng) -> ResponseHead {
 
 #[test]
 fn an_encoded_head_is_parsed_to_the_same_head() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let rng = &mut fastrand::Rng::with_seed(seed);
+    let rng = &mut fastrand::Rng::with_seed(1);
     for _ in 0..300 {
         let head = random_head(rng);
         for format in [Http, Cgi, Fcgi] {
@@ -372,9 +370,7 @@ fn an_encoded_head_is_parsed_to_the_same_head() {
 /// An accepted head is encoded to one with the same meaning, whatever bytes it has.
 #[test]
 fn a_damaged_head_is_refused_or_has_lines_of_text() {
-    let seed = fastrand::u64(..);
-    println!("seed {seed}");
-    let rng = &mut fastrand::Rng::with_seed(seed);
+    let rng = &mut fastrand::Rng::with_seed(2);
     for _ in 0..20_000 {
         let format = [Http, Cgi, Fcgi][rng.usize(..3)];
         let head = random_head(rng);

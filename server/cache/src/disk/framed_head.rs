@@ -32,7 +32,8 @@ pub fn unframe(mut records: &[u8]) -> Option<Cow<'_, [u8]>> {
             head.to_mut().extend_from_slice(content);
         }
     }
-    let is_whole = head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n");
+    let is_empty = matches!(&*head, b"\n" | b"\r\n");
+    let is_whole = is_empty || head.ends_with(b"\n\n") || head.ends_with(b"\n\r\n");
     is_whole.then_some(head)
 }
 
@@ -62,7 +63,7 @@ mod tests {
 
     #[test]
     fn a_framed_head_is_the_same_head() {
-        for head in [&b"Status: 200 OK\r\n\r\n"[..], b"A: b\n\n"] {
+        for head in [&b"Status: 200 OK\r\n\r\n"[..], b"A: b\n\n", b"\r\n", b"\n"] {
             assert_eq!(unframe(&frame(head)).as_deref(), Some(head));
         }
     }
