@@ -66,7 +66,9 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
                 }],
                 Vec::new(),
             );
-            x.reply.content_offset = start;
+            if let Some(parts) = &mut x.reply.parts {
+                parts.offset = start;
+            }
         }
         Ranges::Many(ranges) => multipart(x, &ranges, size),
     }
@@ -135,12 +137,12 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
 
 fn partial(x: &mut Exchange, parts: Vec<Part>, tail: Vec<u8>) {
     x.reply.status = 206;
-    if let Some(part_bytes) = x.reply.part_bytes {
+    if let Some(whole) = x.reply.parts.as_deref().copied() {
         let begin = parts.first().map_or(0, |part| part.range.start);
-        let mut at = x.reply.content_offset;
-        if at + part_bytes <= begin {
+        let mut at = whole.offset;
+        if at + whole.size <= begin {
             // The first part is not needed: the body continues with the part of the range.
-            at = begin / part_bytes * part_bytes;
+            at = begin / whole.size * whole.size;
             x.body.chunks.clear();
             x.body.source = None;
         }

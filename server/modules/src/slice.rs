@@ -15,7 +15,9 @@ use engines::http::{Chunk, FieldId, Method};
 use server_base::errlog::Level;
 use server_base::from_args::Size;
 use server_http::exchange::cache_record::RequestsPart;
-use server_http::exchange::{BodyStage, Broken, Ctx, Exchange, StageStatus, Subrequest};
+use server_http::exchange::{
+    BodyStage, Broken, Ctx, Exchange, ReplyParts, StageStatus, Subrequest,
+};
 use server_http::module::Module;
 use server_http::reply::CLOSE_WITHOUT_RESPONSE;
 use server_http::vars::Variable;
@@ -147,11 +149,13 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     let reply = &mut x.reply;
     reply.status = 200;
     reply.content_length = Some(length);
-    reply.content_offset = start;
     reply.fields.remove(FieldId::ContentRange);
     reply.fields.remove(FieldId::AcceptRanges);
     (reply.allow_ranges, reply.single_range) = (true, true);
-    reply.part_bytes = Some(size);
+    reply.parts = Some(Box::new(ReplyParts {
+        offset: start,
+        size,
+    }));
     if x.head.method != Method::Head {
         x.body.stages.push(Box::new(Parts::default()));
         x.join_subrequests();
@@ -233,7 +237,8 @@ impl BodyStage for Parts {
         if !self.has_ended {
             return Ok(StageStatus::Idle);
         }
-        let (status, offset) = (x.reply.status, x.reply.content_offset);
+        let status = x.reply.status;
+        let offset = x.reply.parts.as_ref().map_or(0, |parts| parts.offset);
         let length = x.reply.content_length.unwrap_or(0);
         let Some(slices) = x.extensions.get_mut::<Slices>() else {
             return Ok(StageStatus::Idle);

@@ -34,10 +34,8 @@ part! {
         pub allow_ranges: bool,
         /// A request for several ranges gets the whole content.
         pub single_range: bool,
-        /// Position of the body in the content: that of the first part, later that of the range that is sent.
-        pub content_offset: u64,
-        /// Size of the parts in which the body continues in subrequests; ranges are cut from all together.
-        pub part_bytes: Option<u64>,
+        /// The parts in which the body continues in subrequests: ranges are cut from all together.
+        pub parts: Option<Box<ReplyParts>>,
         /// The request's conditions are not evaluated: the origin of the response has done that.
         pub unconditional: bool,
         /// `add_header` and `expires` have had their say: an error met after that does not get their fields twice.
@@ -47,6 +45,15 @@ part! {
         /// Trailer fields.
         pub trailers: ResponseHead => clear,
     }
+}
+
+/// A response body in parts, each with a subrequest of its own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReplyParts {
+    /// Position of the body in the content, bytes: that of the first part, later that of the range that is sent.
+    pub offset: u64,
+    /// Size of a part, bytes.
+    pub size: u64,
 }
 
 impl Reply {
