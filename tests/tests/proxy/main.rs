@@ -1,4 +1,4 @@
-//! Tests of `proxy_pass` and its groups of servers.
+//! Tests of `proxy_pass`, its groups of servers and its cache.
 
 #[path = "../common/tls_client.rs"]
 mod tls_client;
@@ -7,6 +7,15 @@ mod api;
 mod api_counters;
 mod applications;
 mod balancing;
+mod cache;
+mod cache_attacks;
+mod cache_conditions;
+mod cache_disk;
+mod cache_files;
+mod cache_fills;
+mod cache_purges;
+mod cache_server;
+mod cache_stale;
 mod client_abort;
 mod cut_attempts;
 mod disk_full;
