@@ -1,8 +1,8 @@
 //! The response head in a cache's file: parsed for a hit, encoded for a fill.
 //!
 //! nginx stores heads as received from servers, so its leniencies are accepted here: lines that end with LF alone, a missing
-//! reason phrase, repeated status lines, lines without a colon. A line whose name is no token is left out, as
-//! [`ResponseHead::push`] does. Heads with NUL, folded lines, contradictory lengths or bytes behind their end are refused.
+//! reason phrase, repeated status lines, lines without a colon. A line is left out if its name is no token, as by
+//! [`ResponseHead::push`]. Heads with NUL, folded lines, contradictory lengths or bytes behind their end are refused.
 //!
 //! Absent: the choice of fields to store or to send (`rfc9111/stored_fields.rs`), and the rest of a file ([`crate::disk`]).
 //!
@@ -45,7 +45,7 @@ pub fn parse(head: &[u8], format: HeadFormat) -> Option<ResponseHead> {
 
 /// Encodes a head: status and reason phrase of `head`, and `fields`.
 ///
-/// Fields whose name is no token are left out. CR, LF and NUL in a value become `%0D`, `%0A` and `%00`. In formats of CGI, a
+/// Fields are left out if their name is no token. CR, LF and NUL in a value become `%0D`, `%0A` and `%00`. In formats of CGI, a
 /// field `Status` is left out, because the status of `head` replaces it. A head of FastCGI must be shorter than 65,536
 /// bytes, as each head in a file is.
 #[must_use]
@@ -108,7 +108,7 @@ fn parse_lines(text: &[u8], format: HeadFormat) -> Option<ResponseHead> {
     None
 }
 
-/// A head whose lines are parsed.
+/// A head during its parsing.
 struct Parser {
     /// The arena has the whole text.
     head: ResponseHead,

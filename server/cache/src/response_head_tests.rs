@@ -367,7 +367,7 @@ fn an_encoded_head_is_parsed_to_the_same_head() {
     }
 }
 
-/// An accepted head is encoded to one with the same meaning, whatever bytes it has.
+/// An accepted head is encoded to one with the same meaning.
 #[test]
 fn a_damaged_head_is_refused_or_has_lines_of_text() {
     let rng = &mut fastrand::Rng::with_seed(2);

@@ -1,7 +1,7 @@
-//! Published attacks on caches: poisoning, deception, denial of service. A victim never gets what an attacker has stored.
+//! Published attacks on caches: poisoning, deception, denial of service. A victim never gets the response of an attacker.
 //!
-//! Each test names its attack and its publication. Defences that a cache cannot have alone, such as `Vary` for a reflected
-//! field, are part of the scripted server. Absent: defences by the application.
+//! Each test names its attack and its publication. Some defences need the server behind, such as `Vary` for a reflected
+//! field; the scripted server has them. Absent: other defences of applications.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -186,7 +186,7 @@ fn fragment_poisoning() {
     );
 }
 
-/// "Host header case normalization" (youstin, "Cache Poisoning at Scale", 2021): `$host` is what server and key get.
+/// "Host header case normalization" (youstin, "Cache Poisoning at Scale", 2021): server and key have `$host`.
 #[test]
 fn host_header_case_normalization() {
     let backend = Backend::answering(|r| match r.header("Host") {
@@ -336,7 +336,7 @@ fn path_confusion() {
     assert_apart(&server, &paths);
 }
 
-/// Static directories of "Gotta Cache 'em All" (Doyhenard, 2024): a location with a cache, and a path that leaves it.
+/// Static directories of "Gotta Cache 'em All" (Doyhenard, 2024): a location with a cache, and a path out of it.
 #[test]
 fn gotta_cache_em_all() {
     let backend = Backend::answering(|r| answer("200 OK", &[], format!("<{}>", r.target())));

@@ -1,4 +1,4 @@
-//! A cache whose directory fails: removed, read-only, full, with files that were cut or overwritten.
+//! A failing directory of a cache: removed, read-only, full, with files that were cut or overwritten.
 //!
 //! A request is always answered, and with whole bodies. Sources: nginx documentation, `proxy_cache_path`; the format of
 //! files in `server/cache/src/disk`.

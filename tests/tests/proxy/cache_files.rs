@@ -1,4 +1,4 @@
-//! Files of a cache that nginx and firstbyte exchange: each serves what the other one has stored.
+//! Files of a cache, exchanged between nginx and firstbyte: each serves the files of the other.
 //!
 //! `FIRSTBYTE_NGINX` is the program of nginx 1.31.4 or later. The servers run one after the other over the same folder, with
 //! the same address behind them, which is in the default key. Source: nginx's files, of version 5.

@@ -1,4 +1,5 @@
-//! Responses on their way into a cache: nothing short, broken or unrequested is stored, whoever leaves or dies.
+//! Responses on their way into a cache: nothing short, broken or unrequested is stored, also if clients
+//! leave or the server is killed.
 //!
 //! Sources: RFC 9111 sections 3 and 3.3; RFC 9112 section 8.
 

@@ -127,7 +127,7 @@ fn a_response_with_must_revalidate_is_never_served_stale() {
     }
 }
 
-/// A backend whose second and later responses wait for the gate.
+/// A backend with a gate in front of its second and later responses.
 fn gated(lines: &'static [&'static str]) -> (Backend, Gate) {
     let gate = Gate::default();
     let (of_script, count) = (gate.clone(), AtomicUsize::new(0));
