@@ -47,16 +47,21 @@ fn a_purged_response_is_requested_again() {
 }
 
 #[test]
-fn a_purge_of_an_absent_response_is_not_found() {
+fn a_purge_reports_the_number_of_responses() {
     if !can_purge() {
         return;
     }
     let backend = numbered(MINUTE);
     let server = purging(&backend, "");
-    assert_eq!(purge(&server, "/a").status, 404);
+    let count = || {
+        let answer = purge(&server, "/a");
+        assert_eq!(answer.status, 204);
+        answer.header("X-Purged-Entries").map(str::to_owned)
+    };
+    assert_eq!(count().as_deref(), Some("0"));
     fill(&server, "/a");
-    assert_eq!(purge(&server, "/a").status, 204);
-    assert_eq!(purge(&server, "/a").status, 404);
+    assert_eq!(count().as_deref(), Some("1"));
+    assert_eq!(count().as_deref(), Some("0"));
     assert_eq!(backend.request_count(), 1);
 }
 

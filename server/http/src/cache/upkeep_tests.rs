@@ -135,7 +135,7 @@ fn the_size_is_applied_once_the_configuration_is_served() {
 }
 
 #[test]
-fn files_are_loaded_a_minute_after_the_start_in_steps() {
+fn files_are_loaded_after_the_start_in_steps() {
     let site = Site::new("loaded");
     fs::create_dir(site.cache()).expect("a directory");
     let levels = Levels::default();

@@ -18,8 +18,9 @@ use server_cache::manager::{ManagedFiles, ManagerConf, manage};
 use server_cache::pace::Pace;
 use server_cache::purger::{PurgeStep, Purger};
 
-/// Time from the start to the begin of the loader, milliseconds, as documented for nginx.
-pub(super) const LOADER_DELAY_MS: u64 = 60_000;
+/// Time from the start to the begin of the loader, milliseconds. It is a minute in nginx; here the loader takes no time of
+/// serving threads, and purges wait for its end.
+pub(super) const LOADER_DELAY_MS: u64 = 1000;
 /// Pause after an error of the directory, milliseconds.
 pub(super) const RETRY_MS: u64 = 1000;
 /// Pause of the purger without purges, milliseconds. A purge ends it.

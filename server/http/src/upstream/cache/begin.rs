@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use engines::http::{FieldId, Method};
+use engines::http::{BodyLength, FieldId, Method};
 use server_base::errlog::{Level, Printable};
 use server_cache::key::{CacheKey, KEY_BYTES_MAX};
 use server_cache::response_head::HeadFormat;
@@ -35,7 +35,10 @@ pub(super) fn begin(
         return Ok(None);
     }
     let purges = any(&conf.conditions.purge, x, cx);
-    let is_cached = conf.methods.contains(x.target.method);
+    // The body of a GET has no meaning, but some servers read it: its response is not that of the URI.
+    let is_get = matches!(x.target.method, Method::Get | Method::Head);
+    let has_body = conf.rules.rfc && is_get && x.head.body != BodyLength::None;
+    let is_cached = conf.methods.contains(x.target.method) && !has_body;
     let invalidates = conf.rules.rfc && !is_cached && !is_safe(x.target.method);
     if !purges && !is_cached && !invalidates {
         return Ok(None);

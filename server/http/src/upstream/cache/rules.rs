@@ -4,7 +4,7 @@
 //!
 //! Source: nginx documentation, `proxy_cache_valid`; behaviour of nginx 1.31.4; RFC 9111 section 3.
 
-use engines::http::{FieldId, Fields, ResponseHead, parse_http_date};
+use engines::http::{FieldId, Fields, Method, ResponseHead, parse_http_date};
 use server_cache::disk::VARY_BYTES_MAX;
 use server_cache::rfc9111::{
     CDN_CACHE_CONTROL, FieldList, FreshnessPolicy, Heuristic, IgnoredFields, RequestFacts,
@@ -82,8 +82,12 @@ impl Received<'_> {
         let list = FieldList::from(head);
         let policy = self.freshness(head, &facts)?;
         let lifetime = lifetime(&facts, self.request.has_query, self.now_s, &policy);
+        let methods = match self.conf.methods.contains(Method::Post) {
+            true => &[Method::Post][..],
+            false => &[],
+        };
         let store = StorePolicy {
-            methods: &[],
+            methods,
             set_cookie: SetCookie::Refuse,
             ranges: self.wants_part,
             validate: true,
