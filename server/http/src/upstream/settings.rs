@@ -286,6 +286,7 @@ impl UpstreamDirectives {
         temp_path: &TempDir,
         caches: &Caches,
     ) -> Result<UpstreamConf, ConfError> {
+        // Several directives count together, so an error is about the last of them.
         let at_sizes = |text| match &self.sizes_at {
             Some(directive) => ConfError::at(directive, text),
             None => ConfError::new(text),
