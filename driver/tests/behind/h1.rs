@@ -309,7 +309,7 @@ impl SimClient for Client {
         Ok(())
     }
 
-    fn quiet(&self, link: &Link, _: u64) -> Result<(), String> {
+    fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String> {
         let wire = link.wire.borrow();
         let ended = wire.closed || wire.shutdown_ms.is_some();
         let Some(asked) = self
@@ -319,7 +319,10 @@ impl SimClient for Client {
         else {
             return Ok(());
         };
-        if !wire.is_full() && asked.got.end == End::Open && self.book.borrow().is_due(asked.ask) {
+        if !wire.is_full()
+            && asked.got.end == End::Open
+            && self.book.borrow().is_due(asked.ask, now_ms)
+        {
             return Err(format!(
                 "request {} is not answered, though its server has",
                 asked.ask

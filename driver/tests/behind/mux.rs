@@ -361,7 +361,7 @@ impl<S: MuxClient> SimClient for Client<S> {
         Ok(())
     }
 
-    fn quiet(&self, link: &Link, _: u64) -> Result<(), String> {
+    fn quiet(&self, link: &Link, now_ms: u64) -> Result<(), String> {
         let wire = link.wire.borrow();
         if wire.closed
             || wire.is_full()
@@ -375,7 +375,7 @@ impl<S: MuxClient> SimClient for Client<S> {
             .iter()
             .filter(|s| s.got.end == End::Open && !s.refused)
         {
-            if self.book.borrow().is_due(stream.ask) {
+            if self.book.borrow().is_due(stream.ask, now_ms) {
                 return Err(format!(
                     "request {} is not answered, though its server has",
                     stream.ask

@@ -236,7 +236,7 @@ impl Ledger {
     }
 
     /// Whether the response must have arrived. Called when nothing happens until time advances.
-    pub(crate) fn is_due(&self, ask: usize) -> bool {
+    pub(crate) fn is_due(&self, ask: usize, now_ms: u64) -> bool {
         let asked = &self.asks[ask];
         if !asked.is_sent || asked.spoiled || asked.location().is_slow {
             return false;
@@ -247,9 +247,10 @@ impl Ledger {
         let Some((_, last)) = self.attempts_of(ask).last() else {
             return false;
         };
-        // Another attempt may wait for its connection.
+        // Another attempt may wait for its connection, or for its time after one that took too long.
         let again = asked.location().tries > 1 || last.protocol == ServerProtocol::Memcached;
-        let retried = again && self.unconnected + self.pending > 0;
+        let timed_out = now_ms >= last.begun_ms + LEAST_MS;
+        let retried = again && (timed_out || self.unconnected + self.pending > 0);
         let passed_by = |status| asked.location().passes_by.contains(&status);
         let ends = |plan: &super::plan::Plan| !passed_by(plan.status) && plan.accel != Accel::Inner;
         last.is_sound() && !last.is_behind_wrong && !retried && last.plan.as_ref().is_some_and(ends)
