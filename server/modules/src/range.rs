@@ -66,6 +66,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
                 }],
                 Vec::new(),
             );
+            // Parts in subrequests end with the range.
             if let Some(parts) = &mut x.reply.parts {
                 parts.offset = start;
             }

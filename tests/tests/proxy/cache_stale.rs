@@ -26,7 +26,7 @@ const FAILURES: [&str; 8] = [
     "http_429",
 ];
 
-/// A server behind that fails if it is told so.
+/// A server behind that fails on request.
 struct Failing {
     backend: Backend,
     /// Index in [`FAILURES`].

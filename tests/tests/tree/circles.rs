@@ -24,7 +24,7 @@ const FOLDER_CIRCLES: [(&str, usize, usize); 9] = [
     ("link/src", 1, 10),
     ("server/base/src", 1, 17),
     ("server/conf/src", 1, 9),
-    ("server/http/src", 1, 20),
+    ("server/http/src", 1, 17),
     ("server/lint/src", 1, 9),
     ("server/modules/src", 1, 3),
     ("store/src", 1, 43),

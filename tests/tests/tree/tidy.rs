@@ -15,6 +15,7 @@ const FILE_LINES_MAX: usize = 500;
 const FUNCTION_LINES_MAX: usize = 110;
 
 /// Allowed dependencies of each workspace package within the workspace: downwards only.
+#[rustfmt::skip] // One line a package.
 const DIRECTIONS: [(&str, &[&str]); 19] = [
     ("sys", &[]),
     ("engines", &[]),
@@ -24,81 +25,18 @@ const DIRECTIONS: [(&str, &[&str]); 19] = [
     ("server/lint", &["conf"]),
     ("server/base", &["conf", "engines"]),
     ("server/cache", &["engines", "server_base"]),
-    (
-        "server/upstream",
-        &["conf", "engines", "server_base", "tls"],
-    ),
-    (
-        "server/http",
-        &[
-            "conf",
-            "engines",
-            "server_base",
-            "server_cache",
-            "server_upstream",
-            "tls",
-        ],
-    ),
-    (
-        "server/modules",
-        &[
-            "conf",
-            "engines",
-            "geoip",
-            "server_base",
-            "server_http",
-            "server_upstream",
-            "tls",
-        ],
-    ),
-    (
-        "driver",
-        &[
-            "conf",
-            "engines",
-            "server_base",
-            "server_http",
-            "server_upstream",
-            "sys",
-            "tls",
-        ],
-    ),
-    (
-        "app",
-        &[
-            "sys",
-            "conf",
-            "lint",
-            "engines",
-            "geoip",
-            "server_base",
-            "server_http",
-            "server_modules",
-            "server_upstream",
-            "driver",
-            "freeze",
-            "lab",
-            "link",
-            "store",
-        ],
-    ),
+    ("server/upstream", &["conf", "engines", "server_base", "tls"]),
+    ("server/http", &["conf", "engines", "server_base", "server_cache", "server_upstream", "tls"]),
+    ("server/modules", &["conf", "engines", "geoip", "server_base", "server_http", "server_upstream", "tls"]),
+    ("driver", &["conf", "engines", "server_base", "server_http", "server_upstream", "sys", "tls"]),
+    ("app", &["sys", "conf", "lint", "engines", "geoip", "server_base", "server_http", "server_modules", "server_upstream", "driver", "freeze", "lab", "link", "store"]),
     ("store", &["engines"]),
     ("freeze", &["server_modules", "sys"]),
     ("lab", &["engines", "geoip", "store", "sys", "tls"]),
     ("link", &["sys"]),
     ("tests", &["tls"]),
     // For tests alone: no shipped crate depends on it.
-    (
-        "tests/sim",
-        &[
-            "driver",
-            "engines",
-            "server_base",
-            "server_http",
-            "server_upstream",
-            "sys",
-        ],
-    ),
+    ("tests/sim", &["driver", "engines", "server_base", "server_http", "server_upstream", "sys"]),
 ];
 
 /// Returns the names that workspace packages have in manifests.

@@ -15,7 +15,7 @@ use server_base::files::TempDir;
 use server_base::periodic_task::PeriodicTask;
 
 use super::path::CachePath;
-use super::upkeep::Upkeep;
+use super::upkeep::Maintenance;
 use super::zone::{CacheId, CacheZone, Caches, SharedCache};
 
 /// The caches of one configuration.
@@ -115,7 +115,7 @@ impl DeclaredCaches {
     /// Returns the periodic work of all caches.
     pub fn tasks(&self) -> impl Iterator<Item = Arc<dyn PeriodicTask>> {
         let task = |cache: &DeclaredCache| -> Arc<dyn PeriodicTask> {
-            Arc::new(Upkeep::new(&cache.zone.shared, &cache.written))
+            Arc::new(Maintenance::new(&cache.zone.shared, &cache.written))
         };
         self.0.iter().map(task)
     }

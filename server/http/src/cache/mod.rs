@@ -27,3 +27,4 @@ pub mod zone;
 
 pub use server_cache::index::{PurgeError, PurgeMode};
 pub use server_cache::key::CacheKey;
+pub use server_cache::response_head::HeadFormat;

@@ -21,7 +21,7 @@ use super::work::{RETRY_MS, Run, WorkConf};
 use super::zone::SharedCache;
 
 /// The periodic task of a cache.
-pub(super) struct Upkeep {
+pub(super) struct Maintenance {
     shared: Arc<SharedCache>,
     entries_max: u64,
     limits: CacheLimits,
@@ -31,7 +31,7 @@ pub(super) struct Upkeep {
     has_run: AtomicBool,
 }
 
-impl Upkeep {
+impl Maintenance {
     /// The task of a cache with these parameters.
     pub(super) fn new(shared: &Arc<SharedCache>, written: &CachePath) -> Self {
         let limits = written.limits;
@@ -97,7 +97,7 @@ impl Upkeep {
     }
 }
 
-impl PeriodicTask for Upkeep {
+impl PeriodicTask for Maintenance {
     fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
         Some(self.run_at(&mono_ms, now_s, log))
     }

@@ -45,7 +45,7 @@ impl Site {
     }
 
     /// The task of a configuration with these parameters.
-    fn task(&self, parameters: &str) -> Upkeep {
+    fn task(&self, parameters: &str) -> Maintenance {
         let mut d = Directive::synthetic("proxy_cache_path");
         let pos = d.pos;
         let words = format!("{} keys_zone={parameters}", self.cache().display());
@@ -59,11 +59,11 @@ impl Site {
             path: self.cache(),
             levels: written.levels,
         };
-        Upkeep::new(&SharedCache::attach(id, written.zone_bytes), &written)
+        Maintenance::new(&SharedCache::attach(id, written.zone_bytes), &written)
     }
 
     /// Runs a task at the time, and returns the pause.
-    fn run(&self, task: &Upkeep) -> u64 {
+    fn run(&self, task: &Maintenance) -> u64 {
         task.run_at(&|| self.now_ms.get(), NOW_S, &self.log)
     }
 
@@ -82,7 +82,7 @@ impl Drop for Site {
     }
 }
 
-fn entries_max_of(task: &Upkeep) -> u64 {
+fn entries_max_of(task: &Maintenance) -> u64 {
     task.shared.index.stats().entries_max
 }
 

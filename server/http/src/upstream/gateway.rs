@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use engines::http::{FieldId, ResponseHead};
+use server_cache::response_head::HeadFormat;
 use server_upstream::group::Target;
 use server_upstream::protocol::ProtocolSpec;
 use server_upstream::request::RequestSpec;
@@ -43,6 +44,11 @@ pub trait Gateway: Sync {
     /// The status that answers the request; the reason is logged.
     fn cache_key(&self, _: &mut Exchange, _: &mut Ctx<'_>) -> Result<Vec<u8>, u16> {
         Ok(Vec::new())
+    }
+
+    /// The form of response heads in files of a cache.
+    fn head_format(&self) -> HeadFormat {
+        HeadFormat::Http
     }
 
     /// The protocol spoken with a server.

@@ -191,6 +191,7 @@ fn receive(
                 Err(kept) => attempt = kept,
             }
         }
+        // After other servers were tried: a stale response is better than a failure.
         if run.cache.is_some()
             && let Some(result) = stored_instead(run, x, cx, status)
         {

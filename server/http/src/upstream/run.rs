@@ -12,8 +12,8 @@ use server_upstream::route::SocketOptions;
 use server_upstream::times::AttemptTimes;
 
 use super::body::Body;
+use super::cache::filling::Filling;
 use super::cache::state::Caching;
-use super::cache::store::Filling;
 use super::conf::UpstreamConf;
 use super::gateway::{Gateway, Note, Verdict};
 use super::group;

@@ -13,6 +13,7 @@ mod conf;
 mod split;
 
 use server_base::errlog::{Level, Printable};
+use server_http::cache::HeadFormat;
 use server_http::exchange::Exchange;
 use server_http::upstream::{Note, Verdict};
 use server_http::upstream_rows;
@@ -35,6 +36,7 @@ impl Application for FastCgiLoc {
         overhead: |name, value| length_bytes(name) + length_bytes(value),
         too_big: "fastcgi request record",
     };
+    const HEAD_FORMAT: HeadFormat = HeadFormat::Fcgi;
     const PROTOCOL: &'static ProtocolSpec = &protocol::FASTCGI;
     const SENDS_UNKNOWN_LENGTH: bool = true;
     const UPGRADES: bool = false;

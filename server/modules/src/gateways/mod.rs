@@ -17,6 +17,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{FieldId, Fields};
+use server_http::cache::HeadFormat;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::handler::Content;
 use server_http::http::Http;
@@ -48,6 +49,8 @@ pub(crate) trait ApplicationSettings: PassesOn {
 pub(crate) trait Application: ApplicationSettings {
     /// The encoding of parameters.
     const ENCODING: Encoding;
+    /// The form of response heads in files of a cache.
+    const HEAD_FORMAT: HeadFormat = HeadFormat::Cgi;
     /// The protocol.
     const PROTOCOL: &'static ProtocolSpec;
     /// Whether a request body of unknown length can be sent.
@@ -141,6 +144,10 @@ impl<C: Application> Gateway for ApplicationGateway<C> {
 
     fn sends_unknown_length(&self, _: &Exchange, _: &Http) -> bool {
         C::SENDS_UNKNOWN_LENGTH
+    }
+
+    fn head_format(&self) -> HeadFormat {
+        C::HEAD_FORMAT
     }
 
     fn protocol(&self) -> &'static ProtocolSpec {

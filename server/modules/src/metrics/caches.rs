@@ -91,7 +91,7 @@ const BY_RESULT: [(&str, &str, &str); 3] = [
 ];
 
 /// Name, type, unit, help and value of a family.
-type Family = (
+type CacheFamily = (
     &'static str,
     MetricType,
     &'static str,
@@ -100,7 +100,7 @@ type Family = (
 );
 
 #[rustfmt::skip] // One line a family.
-const OF_CACHE: &[Family] = &[
+const OF_CACHE: &[CacheFamily] = &[
     ("firstbyte_cache_entries", MetricType::Gauge, "", "Entries of a cache.", |it| it.entries),
     ("firstbyte_cache_size_bytes", MetricType::Gauge, "bytes", "Size of the files of a cache.", |it| it.size_bytes),
     ("firstbyte_cache_evictions", MetricType::Counter, "", "Entries removed from a cache without room.", |it| it.evicted),

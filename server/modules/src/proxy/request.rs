@@ -54,6 +54,7 @@ pub(super) fn request(
     if conf.upstream.conf().request.fields {
         for field in &x.head.fields {
             let name = x.head.bytes(field.name);
+            // The cache answers them itself.
             let is_left_out = outgoing.is_cached && is_of_client_cache(field.id);
             if !is_left_out && set.passes(field.id, name) {
                 fields.push_id(field.id, name, x.head.bytes(field.value));

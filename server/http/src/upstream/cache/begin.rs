@@ -7,9 +7,7 @@ use std::sync::Arc;
 use engines::http::{BodyLength, FieldId, Method};
 use server_base::errlog::{Level, Printable};
 use server_cache::key::{CacheKey, KEY_BYTES_MAX};
-use server_cache::response_head::HeadFormat;
 use server_cache::rfc9111::{FieldList, RequestFacts, is_safe};
-use server_upstream::protocol::ProtocolId;
 
 use super::purge;
 use super::state::Caching;
@@ -76,7 +74,7 @@ pub(super) fn begin(
         zone,
         id: key.id(),
         key,
-        format: format_of(run.gateway),
+        format: run.gateway.head_format(),
         request,
         // The response to HEAD is no response to GET.
         may_store: is_cached
@@ -138,14 +136,6 @@ fn key(
         );
     }
     Ok(key)
-}
-
-fn format_of(gateway: &'static dyn Gateway) -> HeadFormat {
-    match gateway.protocol().id {
-        ProtocolId::FastCgi => HeadFormat::Fcgi,
-        ProtocolId::Scgi | ProtocolId::Uwsgi => HeadFormat::Cgi,
-        _ => HeadFormat::Http,
-    }
 }
 
 /// Whether the range of a request begins beyond `*_cache_max_range_offset`, or at its end: it is passed on, and the

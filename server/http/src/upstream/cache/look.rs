@@ -25,7 +25,7 @@ use crate::handler::Content;
 use crate::upstream::run::{Flow, Run, Step, record};
 
 /// Looks for a stored response.
-pub(in crate::upstream) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     let mut caching = match run.cache.take() {
         Some(caching) => caching,
         None => {

@@ -11,7 +11,8 @@
 //! validate   conditions for the server, and its 304
 //! stale      a stale response after a failure
 //! rules      storing by nginx's rules or by RFC 9111
-//! store      the file of a response that is received
+//! store      the begin of a file for a response
+//! filling    that file, while the body is received
 //! update     a request in the background, and a fill whose client has left
 //! purge      requests that purge
 //! ```
@@ -24,6 +25,7 @@
 mod begin;
 mod conditions;
 mod decide;
+pub(crate) mod filling;
 pub(super) mod look;
 mod open;
 mod purge;

@@ -139,35 +139,14 @@ fn verify(
     let head = response_head::parse(prefix.head, caching.format);
     let head = head.ok_or_else(|| damaged(&"contains invalid header"))?;
     let body_start = prefix.header.body_start;
-    let valid_s = prefix.header.valid_s;
-    let mut entry = match entry {
-        Some(entry) => {
-            if !entry.is_known {
-                index.learn(id, &main);
-            }
-            entry
-        }
-        None => {
-            let blocks = file.metadata().map_or(0, |meta| directory.blocks(&meta));
-            let found = StoredFile {
-                blocks,
-                uniq: identity.uniq,
-                body_start,
-                valid_s,
-            };
-            index.add_found(id, &main, found, now_s);
-            StoredEntry {
-                body_start,
-                uniq: identity.uniq,
-                epoch: 0,
-                valid_s,
-                is_stale: false,
-                is_updating: false,
-                is_known: true,
-                uses: 1,
-            }
-        }
+    let found = StoredFile {
+        blocks: 0,
+        uniq: identity.uniq,
+        body_start,
+        valid_s: prefix.header.valid_s,
     };
+    let mut entry = known_entry(caching, directory, entry, found, &file, now_s);
+    // An entry of the index is stale before its file is.
     entry.is_stale |= purged == Some(PurgeMode::Soft);
     Ok(Looked::Found(Found::Stored(Box::new(StoredResponse {
         id: *id,
@@ -176,6 +155,36 @@ fn verify(
         file: Rc::new(OwnedFd::from(file)),
         head: Box::new(head),
     }))))
+}
+
+/// Returns the entry of a file, which is added to the index if that did not know it.
+fn known_entry(
+    caching: &Caching,
+    directory: &Directory,
+    entry: Option<StoredEntry>,
+    found: StoredFile,
+    file: &File,
+    now_s: u32,
+) -> StoredEntry {
+    let (index, id, main) = (&caching.zone.shared.index, &caching.id, caching.key.id());
+    if let Some(entry) = entry {
+        if !entry.is_known {
+            index.learn(id, &main);
+        }
+        return entry;
+    }
+    let blocks = file.metadata().map_or(0, |meta| directory.blocks(&meta));
+    index.add_found(id, &main, StoredFile { blocks, ..found }, now_s);
+    StoredEntry {
+        body_start: found.body_start,
+        uniq: found.uniq,
+        epoch: 0,
+        valid_s: found.valid_s,
+        is_stale: false,
+        is_updating: false,
+        is_known: true,
+        uses: 1,
+    }
 }
 
 /// Values of the fields of a request, for variants.

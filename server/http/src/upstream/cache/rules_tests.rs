@@ -54,7 +54,7 @@ fn head(status: u16, fields: &[Field]) -> ResponseHead {
 
 fn stored(conf: &CacheConf, ignored: u32, head: &ResponseHead) -> Result<Storable, &'static str> {
     let request = RequestFacts {
-        method: engines::http::Method::Get,
+        method: Method::Get,
         ..RequestFacts::default()
     };
     let received = Received {

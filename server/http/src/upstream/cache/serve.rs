@@ -25,12 +25,7 @@ use crate::upstream::gateway::Verdict;
 use crate::upstream::run::{Flow, Run, record};
 
 /// Answers with the stored response at hand.
-pub(in crate::upstream) fn step(
-    run: &mut Run,
-    x: &mut Exchange,
-    cx: &mut Ctx<'_>,
-    result: CacheResult,
-) -> Flow {
+pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: CacheResult) -> Flow {
     let Some(mut caching) = run.cache.take() else {
         return Flow::Done(Content::Status(500));
     };

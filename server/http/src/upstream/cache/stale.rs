@@ -10,7 +10,7 @@ use crate::upstream::run::Run;
 
 /// Whether the stored response at hand is sent in the place of a failure with this reason of `*_next_upstream`, or of a
 /// response with this status.
-pub(in crate::upstream) fn may_send(
+pub(crate) fn may_send(
     run: &Run,
     x: &Exchange,
     cx: &Ctx<'_>,

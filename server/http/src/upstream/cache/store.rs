@@ -1,24 +1,20 @@
-//! The file of a response that is received.
+//! The begin of a file for a response that is received.
 //!
-//! The file has all bytes before the first byte of the body is passed on, so other requests can read it while it grows. It
-//! gets its name when the body is whole. A failure is logged; the client notices nothing.
+//! The file has all bytes before its body before the client gets one, so other requests can read it while it grows. A failure
+//! is logged; the client notices nothing.
 //!
 //! Source: nginx documentation, `proxy_cache_path`, `proxy_no_cache`; RFC 9111 section 3.3.
 
-use std::ffi::OsStr;
 use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use engines::http::{Chunk, FieldId, FileHandle, FileRange, Method, ResponseHead, parse_http_date};
-use server_base::errlog::{Level, Printable};
-use server_base::files::{FileError, Keep, TempError, TempFile};
-use server_cache::disk::{Header, Notes, body_length_at, encode};
+use engines::http::{Chunk, FieldId, FileRange, Method, ResponseHead, parse_http_date};
+use server_base::errlog::Level;
+use server_base::files::{Keep, TempError};
+use server_cache::disk::{Header, Notes, encode};
 use server_cache::fill::FillHead;
-use server_cache::index::{Committed, FillToken, PurgeFacts, PurgeMode, StoredFile};
+use server_cache::index::{FillToken, PurgeMode};
 use server_cache::key::EntryId;
 use server_cache::response_head;
 use server_cache::rfc9111::{FieldList, parse_age};
@@ -26,44 +22,17 @@ use server_cache::vary::variant_id;
 
 use super::begin::any;
 use super::conditions;
+use super::filling::{Filling, log};
 use super::open::values;
 use super::rules::{Received, Storable};
 use super::state::{Caching, StoredResponse};
-use crate::cache::counts::CacheResult;
-use crate::cache::zone::SharedCache;
 use crate::exchange::cache_record::RequestsPart;
 use crate::exchange::{Ctx, Exchange};
-use crate::upstream::arrival::reason;
 use crate::upstream::run::{Run, record};
-use crate::upstream::wording::Action;
-
-/// A response that is being stored.
-pub(crate) struct Filling {
-    file: TempFile,
-    /// The descriptor of the file, to write behind the head.
-    own: File,
-    token: FillToken,
-    shared: Arc<SharedCache>,
-    main: EntryId,
-    key: Box<[u8]>,
-    tags: Vec<u8>,
-    body_start: u16,
-    valid_s: i64,
-    /// Length of the body, if it is known.
-    length: Option<u64>,
-    received: u64,
-    /// The part of the cache in the request, for its counts.
-    result: Option<CacheResult>,
-}
 
 /// Begins to store the response whose head is in the record and in the reply, if that is possible. `is_buffered`: the
 /// response is read ahead of the client.
-pub(in crate::upstream) fn begin(
-    run: &mut Run,
-    x: &mut Exchange,
-    cx: &mut Ctx<'_>,
-    is_buffered: bool,
-) {
+pub(crate) fn begin(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, is_buffered: bool) {
     let Some(mut caching) = run.cache.take() else {
         return;
     };
@@ -157,7 +126,7 @@ fn prepare(
     Ok(filling)
 }
 
-/// What a fill ends with if it could not begin: its token, and the failure of a file.
+/// The token of a fill that could not begin, and the failure of its file.
 type Failed = (FillToken, Option<TempError>);
 
 /// Makes a file with all before the body, for a response of this head.
@@ -303,89 +272,9 @@ fn prefix_of(
     Some((prefix, body_start))
 }
 
-impl Filling {
-    /// The file, and the position of the body in it.
-    pub(in crate::upstream) fn body(&self) -> (FileHandle, u64) {
-        (Rc::clone(&self.file.file), u64::from(self.body_start))
-    }
-
-    /// Adds a piece of the body; false if that failed, which has been logged.
-    pub(in crate::upstream) fn add(&mut self, x: &Exchange, chunk: &Chunk) -> bool {
-        match self.file.append(chunk.bytes()) {
-            Ok(()) => {
-                let bytes = chunk.len();
-                self.received += bytes;
-                self.token.fill().advance(bytes);
-                true
-            }
-            Err(error) => {
-                log(x, error, &self.file.path);
-                false
-            }
-        }
-    }
-
-    /// The response is complete: the file gets its name.
-    pub(in crate::upstream) fn finish(mut self, x: &Exchange) {
-        if self.length.is_some_and(|length| length != self.received) {
-            return;
-        }
-        let at = body_length_at(self.body_start);
-        if let Err(error) = self.own.write_all_at(&self.received.to_le_bytes(), at) {
-            let path = Printable(&self.file.path);
-            let error = conf::os_error(&error);
-            let text = format_args!("pwrite() \"{path}\" failed ({error})");
-            return x.log_while(Level::Crit, Action::Reading.text(), text);
-        }
-        let Some(directory) = self.shared.directory() else {
-            return;
-        };
-        let id = self.token.id();
-        let facts = PurgeFacts {
-            main: self.main,
-            key: &self.key,
-            tags: &self.tags,
-        };
-        let temp = Path::new(OsStr::from_bytes(&self.file.path));
-        let published =
-            self.token
-                .commit(&facts, || match directory.publish(temp, &self.own, &id) {
-                    Ok(meta) => Some(StoredFile {
-                        blocks: directory.blocks(&meta),
-                        uniq: std::os::unix::fs::MetadataExt::ino(&meta),
-                        body_start: self.body_start,
-                        valid_s: self.valid_s,
-                    }),
-                    Err(error) => {
-                        let path = directory.path_of(&id);
-                        let (to, error) = (path.display(), conf::os_error(&error));
-                        let from = Printable(&self.file.path);
-                        let text = format_args!("rename() \"{from}\" to \"{to}\" failed ({error})");
-                        x.log_while(Level::Crit, Action::Reading.text(), text);
-                        None
-                    }
-                });
-        match published {
-            Committed::Stored | Committed::Stale => {
-                if let Some(result) = self.result {
-                    self.shared.counts.count_written(result, self.received);
-                }
-                self.file.renamed();
-            }
-            Committed::Purged => {
-                self.file.renamed();
-                let _ = self
-                    .shared
-                    .index
-                    .remove_unused(&id, || directory.remove(&id));
-            }
-            Committed::Refused | Committed::Failed | Committed::Replaced => {}
-        }
-    }
-}
-
 /// The pass ends with this status: requests that wait send their own, or get the status while it is stored.
-pub(in crate::upstream) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
+pub(crate) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
+    // Most passes have no cache.
     if run.cache.is_none() {
         return;
     }
@@ -427,15 +316,6 @@ pub(in crate::upstream) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, statu
     if let Some(valid_s) = valid_s {
         token.commit_error(&caching.key, status, valid_s);
     }
-}
-
-fn log(x: &Exchange, error: FileError, name: &[u8]) {
-    let (call, reason, name) = (error.call, reason(error), Printable(name));
-    x.log_while(
-        Level::Crit,
-        Action::Reading.text(),
-        format_args!("{call} \"{name}\" failed ({reason})"),
-    );
 }
 
 /// Only the worker reads it.

@@ -49,11 +49,7 @@ pub(super) fn start(stored: &StoredResponse, token: FillToken, x: &mut Exchange,
 }
 
 /// Continues a fill whose response ends before it, since it was a response to HEAD or a 304. Returns whether there is one.
-pub(in crate::upstream) fn continue_fill(
-    run: &mut Run,
-    x: &mut Exchange,
-    cx: &mut Ctx<'_>,
-) -> bool {
+pub(crate) fn continue_fill(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> bool {
     let Some(buffer) = run.buffer.clone() else {
         return false;
     };

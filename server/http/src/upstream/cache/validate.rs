@@ -18,7 +18,7 @@ use crate::exchange::{Ctx, Exchange};
 use crate::upstream::run::{Run, record};
 
 /// Records the validators of the stored response at hand, which variables show.
-pub(in crate::upstream) fn set_validators(run: &Run, x: &mut Exchange) {
+pub(crate) fn set_validators(run: &Run, x: &mut Exchange) {
     let Some(caching) = &run.cache else {
         return;
     };
@@ -34,7 +34,7 @@ pub(in crate::upstream) fn set_validators(run: &Run, x: &mut Exchange) {
 }
 
 /// Appends conditions to a request to the server that has none by its configuration.
-pub(in crate::upstream) fn add_conditions(run: &Run, x: &mut Exchange, fields: &mut Fields) {
+pub(crate) fn add_conditions(run: &Run, x: &mut Exchange, fields: &mut Fields) {
     let Some(caching) = &run.cache else {
         return;
     };
@@ -77,7 +77,7 @@ fn push_param(fields: &mut Fields, name: &[u8], value: &[u8]) {
 }
 
 /// Whether the request to the server has conditions of the cache, so that its 304 is for the stored response.
-pub(in crate::upstream) fn is_conditional(run: &Run) -> bool {
+pub(crate) fn is_conditional(run: &Run) -> bool {
     let caching = run.cache.as_ref();
     caching.is_some_and(|caching| {
         let rules = &caching.conf.rules;
@@ -86,12 +86,7 @@ pub(in crate::upstream) fn is_conditional(run: &Run) -> bool {
 }
 
 /// The server has confirmed the stored response with this 304, which updates its times and fields.
-pub(in crate::upstream) fn confirm(
-    run: &mut Run,
-    x: &Exchange,
-    cx: &mut Ctx<'_>,
-    head: &ResponseHead,
-) {
+pub(crate) fn confirm(run: &mut Run, x: &Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) {
     let Some(mut caching) = run.cache.take() else {
         return;
     };
