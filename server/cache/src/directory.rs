@@ -36,7 +36,7 @@ pub struct Directory {
 }
 
 /// The begin of a file.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct FileStart {
     bytes: Vec<u8>,
     identity: FileIdentity,
@@ -49,6 +49,26 @@ pub struct FileIdentity {
     pub uniq: u64,
     /// Its length, bytes.
     pub len: u64,
+}
+
+/// Identity and times of a file: all that differs after a change.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FileState {
+    identity: FileIdentity,
+    changed_s: i64,
+    changed_ns: i64,
+}
+
+impl FileState {
+    /// Returns the state of a file with this metadata.
+    #[must_use]
+    pub fn of(meta: &Metadata) -> Self {
+        Self {
+            identity: FileIdentity::of(meta),
+            changed_s: meta.ctime(),
+            changed_ns: meta.ctime_nsec(),
+        }
+    }
 }
 
 impl FileIdentity {
@@ -215,6 +235,14 @@ impl Directory {
         }
     }
 
+    /// Returns the state of the file of an entry.
+    ///
+    /// # Errors
+    /// The file is missing.
+    pub fn state(&self, id: &EntryId) -> io::Result<FileState> {
+        fs::metadata(self.path_of(id)).map(|meta| FileState::of(&meta))
+    }
+
     /// Replaces the binary head of the file that was `validated` by a newer one. Returns whether it was done: the file may
     /// have been replaced since, by another response with equal times and lengths of its head.
     ///
@@ -327,6 +355,13 @@ impl FileStart {
     /// The file is damaged, or has another key.
     pub fn parse_for(&self, key: &CacheKey) -> Result<Prefix<'_>, Invalid> {
         parse(&self.bytes, self.identity.len, key)
+    }
+
+    /// Returns its length, bytes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
+    pub fn len(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Returns the identity of its file.

@@ -20,6 +20,7 @@ pub mod key;
 mod layout;
 pub mod loader;
 pub mod manager;
+pub mod memory;
 pub mod names;
 pub mod pace;
 pub mod purger;

@@ -5,9 +5,11 @@
 
 use firstbyte_tests::backend::{Backend, Step, answer};
 use firstbyte_tests::client::request;
-use firstbyte_tests::{H2Client, Response, Server, peer};
+use firstbyte_tests::{H2Client, Response, Server, peer, wait_until};
 
-use crate::cache_server::{cached, fill, get, get_with, status_of, wait_for_stored};
+use crate::cache_server::{
+    MINUTE, cached, files, fill, get, get_with, numbered, status_of, wait_for_stored,
+};
 
 const LINES: [&str; 4] = [
     "Cache-Control: max-age=60",
@@ -182,4 +184,33 @@ fn a_conditional_request_fills_the_cache() {
     assert_eq!(backend.latest().header("If-None-Match"), None);
     wait_for_stored(&server, BODY);
     assert_eq!(get(&server, "/a", "HIT").text(), BODY);
+}
+
+/// `memory=`: the second hit and later ones are copies in memory, which follow the file.
+#[test]
+fn hits_from_memory_follow_their_file() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let backend = numbered(MINUTE);
+    let server = cached(&backend, "proxy_cache_purge $arg_purge;").written();
+    server.rewrite_conf(|conf| conf.replace("keys_zone=one:1m", "keys_zone=one:1m memory=1m"));
+    let mut server = server;
+    server.launch(false);
+    let first = fill(&server, "/a").text().to_owned();
+    for _ in 0..5 {
+        let hit = get(&server, "/a", "HIT");
+        assert_eq!(hit.text(), first);
+        assert_eq!(hit.header("Content-Length"), Some("6"));
+    }
+    let range = get_with(&server, "/a", &["Range: bytes=1-2"], "HIT");
+    assert_eq!((range.status, range.text().as_str()), (206, "/a"));
+    // A file without its end is not served, nor is its copy after a second.
+    let file = &files(&server)[0];
+    let whole = std::fs::read(file).expect("it can be read");
+    std::fs::write(file, &whole[..whole.len() - 1]).expect("it can be written");
+    wait_until("the copy is dropped", || {
+        status_of(&server.get("/a")) != "HIT"
+    });
+    get(&server, "/a", "HIT");
 }

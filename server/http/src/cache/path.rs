@@ -40,10 +40,12 @@ pub struct CacheLimits {
     pub max_bytes: Option<u64>,
     /// `min_free`, bytes.
     pub min_free_bytes: u64,
+    /// `memory`, bytes: copies of small files; 0: none.
+    pub memory_bytes: u64,
 }
 
 /// Syntax after the name, as the reference shows it.
-pub const SYNTAX: &str = "path [levels=levels] [use_temp_path=on|off] keys_zone=name:size [inactive=time] [max_size=size] [min_free=size] [manager_files=number] [manager_sleep=time] [manager_threshold=time] [loader_files=number] [loader_sleep=time] [loader_threshold=time] [purger=on|off] [purger_files=number] [purger_sleep=time] [purger_threshold=time]";
+pub const SYNTAX: &str = "path [levels=levels] [use_temp_path=on|off] keys_zone=name:size [inactive=time] [max_size=size] [min_free=size] [manager_files=number] [manager_sleep=time] [manager_threshold=time] [loader_files=number] [loader_sleep=time] [loader_threshold=time] [purger=on|off] [purger_files=number] [purger_sleep=time] [purger_threshold=time] [memory=size]";
 
 /// The smallest `keys_zone`, bytes: nginx's two pages of 4 KiB.
 pub const ZONE_MIN_BYTES: usize = 2 * 4096;
@@ -72,6 +74,7 @@ impl CachePath {
                 inactive_s: 600,
                 max_bytes: None,
                 min_free_bytes: 0,
+                memory_bytes: 0,
             },
             loader: Pace::default(),
             manager: Pace::default(),
@@ -133,6 +136,10 @@ impl CachePath {
             b"min_free" => {
                 let bytes = conf::parse_offset(value).ok_or_else(|| invalid("min_free"))?;
                 self.limits.min_free_bytes = bytes;
+            }
+            b"memory" => {
+                let bytes = conf::parse_offset(value).ok_or_else(|| invalid("memory"))?;
+                self.limits.memory_bytes = bytes;
             }
             _ => {
                 let name = str::from_utf8(name).map_err(|_| unknown())?;

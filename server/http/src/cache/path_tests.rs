@@ -32,6 +32,7 @@ fn defaults_are_those_of_nginx() {
         inactive_s: 600,
         max_bytes: None,
         min_free_bytes: 0,
+        memory_bytes: 0,
     };
     assert_eq!(cache.limits, limits);
     let paces = [cache.loader, cache.manager, cache.purger];
@@ -52,6 +53,7 @@ fn each_parameter_is_read() {
         inactive_s: 3600,
         max_bytes: Some(2 << 30),
         min_free_bytes: 3 << 20,
+        memory_bytes: 0,
     };
     assert_eq!(cache.limits, limits);
     let paces = [cache.loader, cache.manager, cache.purger];
@@ -173,8 +175,8 @@ const WRONG: &[(&str, &str)] = &[
         "invalid purger_files value \"purger_files=x\"",
     ),
     (
-        "keys_zone=a:1m memory=1m",
-        "invalid parameter \"memory=1m\"",
+        "keys_zone=a:1m memory=x",
+        "invalid memory value \"memory=x\"",
     ),
     (
         "keys_zone=a:1m loader_size=1",

@@ -83,6 +83,7 @@ impl Maintenance {
         if index.stats().entries_max != self.entries_max {
             index.set_entries_max(self.entries_max);
         }
+        self.shared.memory.set_max_bytes(self.limits.memory_bytes);
         if self.shared.take_wake() {
             work.make_due();
         }

@@ -19,6 +19,7 @@ use server_base::files::TempDir;
 use server_cache::directory::Directory;
 use server_cache::index::{Index, PurgeError, PurgeMode, entries_max};
 use server_cache::key::CacheKey;
+use server_cache::memory::Memory;
 use server_cache::names::Levels;
 
 use super::counts::CacheCounts;
@@ -64,6 +65,8 @@ impl FromIterator<Arc<CacheZone>> for Caches {
 pub struct SharedCache {
     /// The entries.
     pub index: Arc<Index>,
+    /// Copies of small files.
+    pub memory: Memory,
     /// Counts of requests.
     pub counts: Arc<CacheCounts>,
     id: CacheId,
@@ -99,6 +102,7 @@ impl SharedCache {
         }
         let cache = Arc::new(Self {
             index: Arc::new(Index::new(entries_max(zone_bytes))),
+            memory: Memory::default(),
             counts: Arc::default(),
             id: id.clone(),
             directory: OnceLock::new(),

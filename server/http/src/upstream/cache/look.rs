@@ -241,7 +241,7 @@ fn of_fill(caching: &mut Caching, fill: &Arc<Fill>, x: &Exchange) -> Option<Box<
         id: caching.id,
         body_start: u64::from(prefix.header.body_start),
         start: Start::Fill(Arc::clone(fill)),
-        file: Rc::new(OwnedFd::from(file)),
+        file: Some(Rc::new(OwnedFd::from(file))),
         head: Box::new(head),
     }))
 }

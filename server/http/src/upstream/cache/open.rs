@@ -5,15 +5,19 @@
 //! Source: behaviour of nginx 1.31.4; RFC 9111 section 4.1 for variants.
 
 use std::fs::File;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use engines::http::RequestHead;
+use engines::http::{RequestHead, ResponseHead};
 use server_base::errlog::Level;
-use server_cache::directory::{Directory, FileStart};
+use server_cache::directory::{Directory, FileStart, FileState};
 use server_cache::index::{Lookup, PurgeFacts, PurgeMode, StoredEntry, StoredFile};
 use server_cache::key::EntryId;
+use server_cache::memory::MemoryEntry;
 use server_cache::response_head;
 use server_cache::vary::{self, Add, Selected};
 
@@ -71,18 +75,21 @@ fn look_at(caching: &Caching, x: &Exchange, cx: &Ctx<'_>) -> Looked {
         Lookup::Scarce => return Looked::Found(Found::Scarce),
         Lookup::Absent => return Looked::Found(Found::Absent),
     };
+    if let Some(entry) = &entry
+        && let Some(looked) = of_memory(caching, directory, entry, x, now_s)
+    {
+        return looked;
+    }
     let body_start = entry.map_or(0, |entry| entry.body_start);
     let opened = directory.open_entry(id, body_start);
     let verified = match opened {
-        Ok((file, start)) => verify(caching, directory, entry, (file, start), x, now_s),
+        Ok((file, start)) => of_file(caching, directory, entry, (file, start), x, now_s),
         Err(error) => {
             if error.kind() != ErrorKind::NotFound {
                 let path = directory.path_of(id);
                 let (path, error) = (path.display(), conf::os_error(&error));
-                x.log(
-                    Level::Crit,
-                    format_args!("open() \"{path}\" failed ({error})"),
-                );
+                let text = format_args!("open() \"{path}\" failed ({error})");
+                x.log(Level::Crit, text);
             }
             Err(())
         }
@@ -98,7 +105,15 @@ fn look_at(caching: &Caching, x: &Exchange, cx: &Ctx<'_>) -> Looked {
     }
 }
 
-/// Verifies an opened file.
+/// The verdict on a stored response.
+enum Verified {
+    /// The request may use it; whether it was purged softly.
+    Usable(bool),
+    /// The entry of a variant has the response.
+    Variant(EntryId),
+}
+
+/// Verifies key, purges and variant of a stored response.
 ///
 /// # Errors
 /// It is damaged or purged.
@@ -106,56 +121,147 @@ fn verify(
     caching: &Caching,
     directory: &Directory,
     entry: Option<StoredEntry>,
-    (file, start): (File, FileStart),
+    start: &FileStart,
     x: &Exchange,
-    now_s: u32,
-) -> Result<Looked, ()> {
+) -> Result<Verified, ()> {
     let (index, id, main) = (&caching.zone.shared.index, &caching.id, caching.key.id());
-    let damaged = |why: &dyn std::fmt::Display| {
-        let path = directory.path_of(id);
-        let path = path.display();
-        x.log(Level::Crit, format_args!("cache file \"{path}\" {why}"));
-    };
-    let identity = start.identity();
-    let prefix = start.parse_for(&caching.key).map_err(|why| damaged(&why))?;
+    let prefix = start.parse_for(&caching.key);
+    let prefix = prefix.map_err(|why| log_damaged(directory, id, &why, x))?;
     let facts = PurgeFacts {
         main,
         key: caching.key.text(),
         tags: prefix.notes.tags,
     };
-    let epoch = entry.map_or(0, |entry| entry.epoch_of(identity.uniq));
+    let epoch = entry.map_or(0, |entry| entry.epoch_of(start.identity().uniq));
     let purged = index.check(epoch, &facts);
     if purged == Some(PurgeMode::Hard) {
         return Err(());
     }
     match vary::select(&prefix.header, &main, id, values(&x.head)) {
-        Selected::This => {}
-        Selected::Other(id) => return Ok(Looked::Variant(id)),
+        Selected::This => Ok(Verified::Usable(purged.is_some())),
+        Selected::Other(id) => Ok(Verified::Variant(id)),
         Selected::Mismatch => {
-            damaged(&"belongs to another variant");
-            return Err(());
+            log_damaged(directory, id, &"belongs to another variant", x);
+            Err(())
         }
     }
+}
+
+fn log_damaged(directory: &Directory, id: &EntryId, why: &dyn std::fmt::Display, x: &Exchange) {
+    let path = directory.path_of(id);
+    let path = path.display();
+    x.log(Level::Crit, format_args!("cache file \"{path}\" {why}"));
+}
+
+/// Returns the response in a file.
+///
+/// # Errors
+/// It is damaged or purged.
+fn of_file(
+    caching: &Caching,
+    directory: &Directory,
+    entry: Option<StoredEntry>,
+    (file, start): (File, FileStart),
+    x: &Exchange,
+    now_s: u32,
+) -> Result<Looked, ()> {
+    let id = &caching.id;
+    let is_stale = match verify(caching, directory, entry, &start, x)? {
+        Verified::Variant(id) => return Ok(Looked::Variant(id)),
+        Verified::Usable(is_stale) => is_stale,
+    };
+    let prefix = start.parse().map_err(|_| ())?;
     let head = response_head::parse(prefix.head, caching.format);
-    let head = head.ok_or_else(|| damaged(&"contains invalid header"))?;
-    let body_start = prefix.header.body_start;
+    let head = head.ok_or_else(|| log_damaged(directory, id, &"contains invalid header", x))?;
+    let (body_start, body_len) = (prefix.header.body_start, prefix.body_len);
     let found = StoredFile {
         blocks: 0,
-        uniq: identity.uniq,
+        uniq: start.identity().uniq,
         body_start,
         valid_s: prefix.header.valid_s,
     };
+    let is_used = entry.is_some_and(|entry| entry.uses >= MEMORY_USES);
     let mut entry = known_entry(caching, directory, entry, found, &file, now_s);
-    // An entry of the index is stale before its file is.
-    entry.is_stale |= purged == Some(PurgeMode::Soft);
+    entry.is_stale |= is_stale;
+    let memory = &caching.zone.shared.memory;
+    if is_used && !is_stale && memory.takes(body_len) {
+        let body = (u64::from(body_start), body_len);
+        if let Ok(copy) = copy_of(&file, start, head, body, now_s) {
+            let copy = Arc::new(copy);
+            memory.insert(*id, Arc::clone(&copy));
+            return Ok(found_copy(*id, copy, entry));
+        }
+        return Err(());
+    }
     Ok(Looked::Found(Found::Stored(Box::new(StoredResponse {
         id: *id,
         body_start: u64::from(body_start),
         start: Start::File(start, entry),
-        file: Rc::new(OwnedFd::from(file)),
+        file: Some(Rc::new(OwnedFd::from(file))),
         head: Box::new(head),
     }))))
 }
+
+/// Reads the body of a file for a copy in memory.
+fn copy_of(
+    file: &File,
+    start: FileStart,
+    head: ResponseHead,
+    (body_start, body_len): (u64, u64),
+    now_s: u32,
+) -> io::Result<MemoryEntry> {
+    let mut body = vec![0; usize::try_from(body_len).unwrap_or(usize::MAX)];
+    file.read_exact_at(&mut body, body_start)?;
+    Ok(MemoryEntry {
+        start,
+        head,
+        body: body.into(),
+        state: FileState::of(&file.metadata()?),
+        checked_s: AtomicU32::new(now_s),
+    })
+}
+
+fn found_copy(id: EntryId, copy: Arc<MemoryEntry>, entry: StoredEntry) -> Looked {
+    Looked::Found(Found::Stored(Box::new(StoredResponse {
+        id,
+        body_start: u64::from(entry.body_start),
+        head: Box::new(copy.head.clone()),
+        start: Start::Memory(copy, entry),
+        file: None,
+    })))
+}
+
+/// Returns the response in memory, if its file is unchanged. `None`: the file is read.
+fn of_memory(
+    caching: &Caching,
+    directory: &Directory,
+    entry: &StoredEntry,
+    x: &Exchange,
+    now_s: u32,
+) -> Option<Looked> {
+    let (memory, id) = (&caching.zone.shared.memory, &caching.id);
+    let copy = memory.get(id)?;
+    let is_checked = copy.checked_s.load(Ordering::Relaxed) == now_s;
+    let is_current = copy.start.identity().uniq == entry.uniq
+        && (is_checked || directory.state(id).is_ok_and(|state| state == copy.state));
+    if !is_current {
+        memory.remove(id);
+        return None;
+    }
+    copy.checked_s.store(now_s, Ordering::Relaxed);
+    match verify(caching, directory, Some(*entry), &copy.start, x).ok()? {
+        Verified::Variant(id) => Some(Looked::Variant(id)),
+        Verified::Usable(is_stale) => {
+            let mut entry = *entry;
+            entry.is_stale |= is_stale;
+            entry.body_start = copy.start.parse().ok()?.header.body_start;
+            Some(found_copy(*id, copy, entry))
+        }
+    }
+}
+
+/// Number of requests for an entry from which on it is kept in memory.
+const MEMORY_USES: u16 = 2;
 
 /// Returns the entry of a file, which is added to the index if that did not know it.
 fn known_entry(

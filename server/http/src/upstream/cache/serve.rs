@@ -127,6 +127,16 @@ fn set_body(caching: &mut Caching, stored: &StoredResponse, x: &mut Exchange, cx
     }
     let start = stored.body_start;
     match &stored.start {
+        Start::Memory(copy, _) => {
+            let len = copy.body.len() as u64;
+            if x.head.method != Method::Head || len > 0 {
+                x.reply.content_length = Some(len);
+            }
+            record(x).cache.get_or_insert_default().stored_bytes = Some(len);
+            if len > 0 {
+                x.body.chunks.push_back(Chunk::Owned(copy.body.to_vec()));
+            }
+        }
         Start::File(file_start, _) => {
             let len = file_start.identity().len.saturating_sub(start);
             let is_head = x.head.method == Method::Head && len == 0;
@@ -134,18 +144,18 @@ fn set_body(caching: &mut Caching, stored: &StoredResponse, x: &mut Exchange, cx
                 x.reply.content_length = Some(len);
             }
             record(x).cache.get_or_insert_default().stored_bytes = Some(len);
-            if len > 0 {
+            if let Some(file) = stored.file.as_ref().filter(|_| len > 0) {
                 x.body.chunks.push_back(Chunk::File(FileRange {
-                    file: Rc::clone(&stored.file),
+                    file: Rc::clone(file),
                     offset: start,
                     len,
                 }));
             }
         }
         Start::Fill(_) => {
-            if let Some(reader) = caching.awaited.take() {
+            if let (Some(reader), Some(file)) = (caching.awaited.take(), &stored.file) {
                 let waker = x.waker(cx).remote();
-                let body = FillBody::new(reader, Rc::clone(&stored.file), start, waker);
+                let body = FillBody::new(reader, Rc::clone(file), start, waker);
                 x.body.source = Some(Box::new(body));
             }
         }

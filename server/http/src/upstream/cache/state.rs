@@ -8,6 +8,7 @@ use server_cache::disk::{Prefix, parse_unknown};
 use server_cache::fill::{Fill, FillReader};
 use server_cache::index::{FillToken, StoredEntry};
 use server_cache::key::{CacheKey, EntryId};
+use server_cache::memory::MemoryEntry;
 use server_cache::response_head::HeadFormat;
 use server_cache::rfc9111::RequestFacts;
 
@@ -46,7 +47,8 @@ pub(crate) struct Caching {
 pub(crate) struct StoredResponse {
     pub(crate) id: EntryId,
     pub(crate) start: Start,
-    pub(crate) file: FileHandle,
+    /// The file with the body; `None` if that is in memory.
+    pub(crate) file: Option<FileHandle>,
     pub(crate) head: Box<ResponseHead>,
     /// Position of the body in the file.
     pub(crate) body_start: u64,
@@ -56,6 +58,8 @@ pub(crate) struct StoredResponse {
 pub(crate) enum Start {
     /// Of a file with its entry in the index.
     File(FileStart, StoredEntry),
+    /// Of a copy in memory, with its entry in the index.
+    Memory(Arc<MemoryEntry>, StoredEntry),
     /// Of a response that another request receives.
     Fill(Arc<Fill>),
 }
@@ -65,6 +69,7 @@ impl StoredResponse {
     pub(crate) fn prefix(&self) -> Option<Prefix<'_>> {
         match &self.start {
             Start::File(start, _) => start.parse().ok(),
+            Start::Memory(copy, _) => copy.start.parse().ok(),
             Start::Fill(fill) => {
                 let prefix = &fill.head()?.prefix;
                 parse_unknown(prefix, prefix.len() as u64).ok()
@@ -76,6 +81,7 @@ impl StoredResponse {
     pub(crate) fn entry(&self) -> Option<(&StoredEntry, FileIdentity)> {
         match &self.start {
             Start::File(start, entry) => Some((entry, start.identity())),
+            Start::Memory(copy, entry) => Some((entry, copy.start.identity())),
             Start::Fill(_) => None,
         }
     }

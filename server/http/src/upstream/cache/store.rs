@@ -25,7 +25,7 @@ use super::conditions;
 use super::filling::{Filling, log};
 use super::open::values;
 use super::rules::{Received, Storable};
-use super::state::{Caching, StoredResponse};
+use super::state::{Caching, Start, StoredResponse};
 use crate::exchange::cache_record::RequestsPart;
 use crate::exchange::{Ctx, Exchange};
 use crate::upstream::run::{Run, record};
@@ -196,14 +196,21 @@ pub(super) fn store_again(
             return;
         }
     };
-    let Some(prefix) = stored.prefix() else {
+    if let Start::Memory(copy, _) = &stored.start {
+        if filling.add(x, &Chunk::Owned(copy.body.to_vec())) {
+            filling.length = Some(copy.body.len() as u64);
+            filling.finish(x);
+        }
+        return;
+    }
+    let (Some(prefix), Some(file)) = (stored.prefix(), &stored.file) else {
         return;
     };
     let (mut offset, mut left) = (stored.body_start, prefix.body_len);
     while left > 0 {
         let len = left.min(COPIED_BYTES);
         let range = FileRange {
-            file: Rc::clone(&stored.file),
+            file: Rc::clone(file),
             offset,
             len,
         };

@@ -146,6 +146,8 @@ fn set_times(
     cx: &Ctx<'_>,
 ) {
     let shared = &caching.zone.shared;
+    // Its copy has the times of before.
+    shared.memory.remove(&stored.id);
     let (Some(directory), Some(prefix), Some((entry, identity))) =
         (shared.directory(), stored.prefix(), stored.entry())
     else {
