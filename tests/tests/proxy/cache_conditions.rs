@@ -197,7 +197,7 @@ fn hits_from_memory_follow_their_file() {
     server.rewrite_conf(|conf| conf.replace("keys_zone=one:1m", "keys_zone=one:1m memory=1m"));
     let mut server = server;
     server.launch(false);
-    let first = fill(&server, "/a").text().to_owned();
+    let first = fill(&server, "/a").text();
     for _ in 0..5 {
         let hit = get(&server, "/a", "HIT");
         assert_eq!(hit.text(), first);
