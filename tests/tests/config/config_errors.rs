@@ -369,7 +369,7 @@ fn a_directive_of_nginx_that_is_not_built_is_named_as_such() {
         return;
     }
     for (name, text) in [
-        ("slice", "server { slice 1m; }"),
+        ("js_content", "server { location / { js_content a; } }"),
         (
             "grpc_pass",
             "server { location / { grpc_pass 127.0.0.1:1; } }",
