@@ -214,3 +214,28 @@ fn hits_from_memory_follow_their_file() {
     });
     get(&server, "/a", "HIT");
 }
+
+/// Conditions of the client are about the page, and not about a stored part of it.
+#[test]
+fn a_part_of_a_page_is_not_answered_by_conditions() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let backend = backend();
+    let pass = backend.name();
+    let server = Server::http_with(
+        "",
+        &format!(
+            "proxy_cache_path %%DIR%%/cache keys_zone=one:1m;
+             server {{ listen 127.0.0.1:%%PORT%%; ssi on; root html; default_type text/html;
+                 location /part {{ proxy_pass http://{pass}; proxy_cache one; }} }}"
+        ),
+    )
+    .file("html/page.html", "(<!--# include virtual=\"/part\" -->)")
+    .start();
+    for _ in 0..3 {
+        let lines = ["If-None-Match: \"one\"", "Range: bytes=1-2"];
+        let answer = server.client().get_with("/page.html", &lines);
+        assert_eq!((answer.status, answer.text()), (200, format!("({BODY})")));
+    }
+}

@@ -253,3 +253,33 @@ fn after_a_kill_in_a_fill_nothing_short_is_served() {
         assert!(get(&server, "/a", "HIT").body == large(), "{received}");
     }
 }
+
+/// Requests that wait for a response which is no response of its own send theirs at the same time.
+#[test]
+fn requests_that_wait_for_a_redirected_response_are_answered() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let gate = Gate::default();
+    let of_script = gate.clone();
+    let backend = Backend::answering(move |r| match r.connection {
+        1 => {
+            let lines = ["X-Accel-Redirect: /plain"];
+            let mut steps = vec![Step::Gate(of_script.clone())];
+            steps.extend(answer("200 OK", &lines, "no"));
+            steps
+        }
+        _ => answer("200 OK", MINUTE, "yes"),
+    });
+    let server = cached(&backend, "proxy_cache_lock on;").start();
+    let mut clients: Vec<_> = (0..4).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.send(request("GET", "/a", &[]));
+    }
+    wait_for_requests(&server, 4);
+    gate.open();
+    let statuses: Vec<u16> = clients.iter_mut().map(|c| c.response().status).collect();
+    assert_eq!(statuses.iter().filter(|status| **status == 204).count(), 1);
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 3);
+    assert_eq!(backend.request_count(), 4, "each sends its own");
+}

@@ -229,7 +229,7 @@ fn stored_instead(
     {
         return Some(CacheResult::Stale);
     }
-    if status != NOT_MODIFIED || !validate::is_conditional(run) {
+    if status != NOT_MODIFIED || !validate::is_conditional(run, x) {
         return None;
     }
     let head = record(x).head.take()?;

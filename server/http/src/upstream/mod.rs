@@ -137,8 +137,10 @@ fn steps(mut run: Box<Run>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Content {
                 return Content::Wait;
             }
             Flow::Done(content) => {
-                if let Content::Status(status) = content {
-                    cache::store::fail(&mut run, x, cx, status);
+                match content {
+                    Content::Status(status) => cache::store::fail(&mut run, x, cx, status),
+                    Content::Restart => cache::store::redirected(&mut run),
+                    Content::Sent | Content::Declined | Content::Wait => {}
                 }
                 if let Content::Status(_) = content
                     && let Some(binding) = &mut run.binding

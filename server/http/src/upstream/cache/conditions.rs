@@ -11,7 +11,8 @@ use crate::exchange::{Ctx, Exchange};
 /// evaluates them by nginx's rules.
 pub(super) fn apply(x: &mut Exchange, head: &ResponseHead, by_rfc: bool, cx: &Ctx<'_>) {
     x.reply.unconditional = by_rfc;
-    if !by_rfc || x.reply.status != 200 {
+    // The parent of a subrequest needs its body.
+    if !by_rfc || x.reply.status != 200 || x.is_subrequest() {
         return;
     }
     let now_s = cx.clock.unix_s();

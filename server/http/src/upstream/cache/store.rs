@@ -27,7 +27,7 @@ use super::open::values;
 use super::rules::{Received, Storable};
 use super::state::{Caching, Start, StoredResponse};
 use crate::exchange::cache_record::RequestsPart;
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Ctx, Exchange, Upstream};
 use crate::upstream::run::{Run, record};
 
 /// Begins to store the response whose head is in the record and in the reply, if that is possible. `is_buffered`: the
@@ -279,6 +279,14 @@ fn prefix_of(
     Some((prefix, body_start))
 }
 
+/// The pass ends with a redirect: requests that wait send their own.
+pub(crate) fn redirected(run: &mut Run) {
+    let token = run.cache.as_mut().and_then(|caching| caching.token.take());
+    if let Some(token) = token {
+        token.abandon();
+    }
+}
+
 /// The pass ends with this status: requests that wait send their own, or get the status while it is stored.
 pub(crate) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
     // Most passes have no cache.
@@ -292,8 +300,14 @@ pub(crate) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
     let Some(token) = caching.token.take() else {
         return;
     };
-    let is_intercepted = x.upstream.as_ref().is_some_and(|u| u.has_status(status));
+    let upstream = x.upstream.as_ref();
+    let has_head = |u: &&Box<Upstream>| u.head.is_some() && u.has_status(status);
+    let is_intercepted = upstream.filter(has_head).is_some();
     if !caching.may_store || !(is_intercepted || matches!(status, 502 | 504)) {
+        // After a failure one of the waiting requests is the next; other results are for this request alone.
+        if status < 500 {
+            token.abandon();
+        }
         return;
     }
     let now_s = cx.clock.unix_s();
@@ -320,8 +334,10 @@ pub(crate) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
             storable.map(|storable| storable.times.valid_s)
         }
     };
-    if let Some(valid_s) = valid_s {
-        token.commit_error(&caching.key, status, valid_s);
+    match valid_s {
+        Some(valid_s) => token.commit_error(&caching.key, status, valid_s),
+        None if is_intercepted => token.abandon(),
+        None => {}
     }
 }
 

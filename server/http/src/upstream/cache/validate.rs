@@ -77,12 +77,18 @@ fn push_param(fields: &mut Fields, name: &[u8], value: &[u8]) {
 }
 
 /// Whether the request to the server has conditions of the cache, so that its 304 is for the stored response.
-pub(crate) fn is_conditional(run: &Run) -> bool {
-    let caching = run.cache.as_ref();
-    caching.is_some_and(|caching| {
-        let rules = &caching.conf.rules;
-        caching.stored.is_some() && (rules.rfc || rules.revalidate)
-    })
+pub(crate) fn is_conditional(run: &Run, x: &Exchange) -> bool {
+    let cache = x
+        .upstream
+        .as_ref()
+        .and_then(|upstream| upstream.cache.as_ref());
+    let has_conditions =
+        cache.is_some_and(|cache| !cache.etag.is_empty() || cache.last_modified_s.is_some());
+    has_conditions
+        && run
+            .cache
+            .as_ref()
+            .is_some_and(|cache| cache.stored.is_some())
 }
 
 /// The server has confirmed the stored response with this 304, which updates its times and fields.
