@@ -30,6 +30,7 @@ pub mod flushed;
 pub mod h2;
 pub mod hpack;
 pub mod judge;
+mod killed;
 pub mod limited;
 pub mod load;
 pub mod mux;

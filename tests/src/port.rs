@@ -59,7 +59,7 @@ impl Port {
         options.create(true).truncate(false).write(true).mode(0o600);
         let lock = options.open(path).ok()?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
-        is_free(number).ok()?;
+        try_bind(number).ok()?;
         Some(Self {
             number,
             _lock: lock,
@@ -67,10 +67,16 @@ impl Port {
     }
 }
 
+/// Returns whether no socket listens on a port, so that a server can bind it.
+#[must_use]
+pub fn is_free(number: u16) -> bool {
+    try_bind(number).is_ok()
+}
+
 /// Tries to bind a port on every address: a listener on any of them would conflict. The socket does not listen, since a
 /// child forked by another thread holds it until it starts its program. A listening socket would then conflict with the
 /// server.
-fn is_free(number: u16) -> io::Result<()> {
+fn try_bind(number: u16) -> io::Result<()> {
     let (family, kind) = (AddressFamily::INET, SocketType::STREAM);
     let socket = socket_with(family, kind, SocketFlags::CLOEXEC, None)?;
     sockopt::set_socket_reuseaddr(&socket, true)?;

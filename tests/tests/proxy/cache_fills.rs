@@ -5,7 +5,7 @@
 
 use firstbyte_tests::backend::{Backend, Gate, Step, answer, chunk, send};
 use firstbyte_tests::client::request;
-use firstbyte_tests::{H2Client, Server, Signal, peer, process, wait_until};
+use firstbyte_tests::{H2Client, Server, peer, wait_until};
 
 use crate::cache_server::{
     MINUTE, assert_not_stored, cached, files, fill, get, is_stored, status_of, wait_for_requests,
@@ -235,15 +235,7 @@ fn after_a_kill_in_a_fill_nothing_short_is_served() {
         client.response_to_head();
         client.bytes(received);
         assert!(files(&server).is_empty());
-        let workers = server.workers();
-        server.signal(Signal::KILL);
-        for worker in &workers {
-            process::signal(*worker, Signal::KILL);
-        }
-        server.wait_for_exit();
-        for worker in workers {
-            wait_until("it has ended", || !process::is_alive(worker));
-        }
+        server.kill();
         gate.open();
         server.launch(false);
         let answer = server.get("/a");
