@@ -21,7 +21,7 @@ use crate::rfc9111::FieldList;
 pub enum HeadFormat {
     /// A status line and fields: `proxy_pass`. The empty head is a response of HTTP/0.9.
     Http,
-    /// Fields, and the status in `Status` or in a status line: `scgi_pass`, `uwsgi_pass`.
+    /// Fields, and the status in a status line or in `Status`: `scgi_pass`, `uwsgi_pass`. Encoded with a status line.
     Cgi,
     /// Fields with the status in `Status`, in records of FastCGI: `fastcgi_pass`.
     Fcgi,
@@ -52,7 +52,11 @@ pub fn parse(head: &[u8], format: HeadFormat) -> Option<ResponseHead> {
 pub fn encode(head: &ResponseHead, fields: FieldList<'_>, format: HeadFormat) -> Vec<u8> {
     let mut out = Vec::with_capacity(TYPICAL_BYTES);
     let is_http = format == HeadFormat::Http;
-    let begin = if is_http { "HTTP/1.1 " } else { "Status: " };
+    // nginx reads both forms of CGI, but sends a stored `Status` of uwsgi to its clients.
+    let begin = match format {
+        HeadFormat::Http | HeadFormat::Cgi => "HTTP/1.1 ",
+        HeadFormat::Fcgi => "Status: ",
+    };
     out.extend_from_slice(begin.as_bytes());
     push_decimal(&mut out, u64::from(head.status));
     let phrase = match head.phrase() {

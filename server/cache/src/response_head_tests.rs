@@ -286,10 +286,11 @@ fn heads_are_encoded_in_their_format() {
         encoded(200, "", &fields, Http),
         "HTTP/1.1 200 OK\r\nA: b\r\nstatus: 404\r\nDate: \r\n\r\n"
     );
-    let cgi = "Status: 299 Own\r\nA: b\r\nDate: \r\n\r\n";
+    let cgi = "HTTP/1.1 299 Own\r\nA: b\r\nDate: \r\n\r\n";
     assert_eq!(encoded(299, "Own", &fields, Cgi), cgi);
+    let fcgi = "Status: 299 Own\r\nA: b\r\nDate: \r\n\r\n";
     let framed = encoded(299, "Own", &fields, Fcgi);
-    assert_eq!(framed.as_bytes(), frame(cgi.as_bytes()));
+    assert_eq!(framed.as_bytes(), frame(fcgi.as_bytes()));
     assert_eq!(encoded(418, "", &[], Http), "HTTP/1.1 418 \r\n\r\n");
 }
 
@@ -350,7 +351,7 @@ fn an_encoded_head_is_parsed_to_the_same_head() {
         for format in [Http, Cgi, Fcgi] {
             let bytes = encode(&head, FieldList::from(&head), format);
             let mut found = parse(&bytes, format).expect("it was encoded");
-            if format != Http {
+            if format == Fcgi {
                 let status = found.fields.remove(0);
                 assert!(is_status(found.bytes(status.name)));
             }

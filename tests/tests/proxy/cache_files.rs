@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use firstbyte_tests::backend::{Backend, Step, answer};
+use firstbyte_tests::backend::{Backend, Step, answer, chunk, send};
 use firstbyte_tests::port::Port;
 use firstbyte_tests::programs::Program;
 use firstbyte_tests::skip::skip;
-use firstbyte_tests::{Client, Response, Server, TempDir, fastcgi, peer, wait_until};
+use firstbyte_tests::wait::{DEADLINE, holds_within};
+use firstbyte_tests::{Client, Response, Server, TempDir, fastcgi, peer};
 
 /// Requests, with lines of their own.
 const REQUESTS: [(&str, &[&str]); 9] = [
@@ -80,10 +81,16 @@ fn http(cache: &Path, pass: &str, port: &str) -> String {
     format!(
         "proxy_cache_path {}/cache levels=1:2 keys_zone=one:1m;
          fastcgi_cache_path {}/fcgi levels=2 keys_zone=two:1m;
+         scgi_cache_path {}/scgi keys_zone=three:1m;
+         uwsgi_cache_path {}/uwsgi keys_zone=four:1m;
          add_header X-Cache $upstream_cache_status always;
          server {{ listen 127.0.0.1:{port};
              location / {{ {pass} proxy_cache one; proxy_http_version 1.1;
-                 fastcgi_cache two; fastcgi_cache_key $uri; }} }}",
+                 fastcgi_cache two; fastcgi_cache_key $uri;
+                 scgi_cache three; scgi_cache_key $uri;
+                 uwsgi_cache four; uwsgi_cache_key $uri; }} }}",
+        cache.display(),
+        cache.display(),
         cache.display(),
         cache.display()
     )
@@ -126,40 +133,50 @@ fn start_ours(cache: &Path, pass: &str) -> Server {
 
 /// Sends all requests and returns the responses without fields that differ between servers and times.
 fn responses(port: u16, status: &str) -> Vec<Response> {
-    let ask = |(path, lines): &(&str, &[&str])| {
-        let mut answer = Client::connect(port).get_with(path, lines);
-        assert_eq!(answer.header("X-Cache"), Some(status), "{path}: {answer:?}");
-        let differs = [
-            "X-Cache",
-            "Server",
-            "Date",
-            "Connection",
-            "Age",
-            "Keep-Alive",
-        ];
-        let of_framing = ["Content-Length", "Transfer-Encoding"];
-        let is_left_out = |name: &str| {
-            let mut names = differs.iter().chain(&of_framing);
-            names.any(|one| one.eq_ignore_ascii_case(name))
-        };
-        answer.headers.retain(|(name, _)| !is_left_out(name));
-        answer.headers.sort();
-        answer.chunk_sizes.clear();
-        answer
-    };
+    let ask = |(path, lines): &(&str, &[&str])| response(port, path, lines, status);
     REQUESTS.iter().map(ask).collect()
 }
 
+/// Sends a request and returns the response without these fields.
+#[track_caller]
+fn response(port: u16, path: &str, lines: &[&str], status: &str) -> Response {
+    let mut answer = Client::connect(port).get_with(path, lines);
+    assert_eq!(answer.header("X-Cache"), Some(status), "{path}: {answer:?}");
+    // Ranges of all stored responses are a rule of RFC 9111, which nginx does not have.
+    let differs = [
+        "Accept-Ranges",
+        "X-Cache",
+        "Server",
+        "Date",
+        "Connection",
+        "Age",
+        "Keep-Alive",
+    ];
+    let of_framing = ["Content-Length", "Transfer-Encoding"];
+    let is_left_out = |name: &str| {
+        let mut names = differs.iter().chain(&of_framing);
+        names.any(|one| one.eq_ignore_ascii_case(name))
+    };
+    answer.headers.retain(|(name, _)| !is_left_out(name));
+    answer.headers.sort();
+    answer.chunk_sizes.clear();
+    answer
+}
+
 /// Waits until a number of files is stored.
+#[track_caller]
 fn wait_for_files(folder: &Path, count: usize) {
     fn files(folder: &Path) -> usize {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let of_entry = |path: PathBuf| if path.is_dir() { files(&path) } else { 1 };
         entries.map(|entry| of_entry(entry.path())).sum()
     }
-    wait_until(&format!("{count} files are stored"), || {
-        files(folder) == count
+    let mut found = 0;
+    let are_stored = holds_within(DEADLINE, || {
+        found = files(folder);
+        found == count
     });
+    assert!(are_stored, "{found} files of {count}");
 }
 
 #[track_caller]
@@ -204,6 +221,145 @@ fn nginx_serves_our_files() {
     assert!(!log.contains("cache file"), "{log}");
 }
 
+/// Statuses of responses that are stored by an explicit time. RFC 6585 forbids that for 428, 429, 431 and 511.
+const STATUSES: [u16; 26] = [
+    200, 201, 202, 203, 204, 300, 301, 302, 303, 307, 308, 400, 403, 404, 405, 406, 409, 410, 414,
+    415, 421, 402, 451, 500, 501, 503,
+];
+/// Entries of a directory that is exchanged whole.
+const ENTRIES: usize = 1000;
+
+/// Returns the path and the languages of an entry: every fifth one is a variant of the one before.
+fn entry(number: usize) -> (String, String) {
+    let of = match number % 5 {
+        4 => number - 1,
+        _ => number,
+    };
+    (
+        format!("/entry/{of}"),
+        format!("Accept-Language: l{number}"),
+    )
+}
+
+/// A server of entries with all statuses and forms of heads.
+fn entries() -> Backend {
+    Backend::answering(|r| {
+        let number = r.target().rsplit('/').next().and_then(|n| n.parse().ok());
+        let number: usize = number.unwrap_or(0);
+        let status = STATUSES[number % STATUSES.len()];
+        let language = r.header("Accept-Language").unwrap_or("none");
+        let body = match status {
+            204 => String::new(),
+            _ => format!("<{number} {language}>").repeat(number * 7 % 400),
+        };
+        let mut lines = vec!["Cache-Control: max-age=600".to_owned()];
+        match number % 4 {
+            0 => lines.push(format!("ETag: \"{number}\"")),
+            1 => lines.push(format!("ETag: W/\"{number}\"")),
+            2 => lines.push("Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT".to_owned()),
+            _ => lines.push("Content-Type: text/x-own; charset=utf-8".to_owned()),
+        }
+        match number % 5 {
+            3 => lines.push("Vary: Accept-Language".to_owned()),
+            2 => lines.push("Vary: Accept-Encoding, accept-language".to_owned()),
+            _ => {}
+        }
+        if matches!(status, 301..=308) {
+            lines.push(format!("Location: /to/{number}"));
+        }
+        let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+        if !number.is_multiple_of(3) || status == 204 {
+            return answer(&format!("{status} Own {number}"), &lines, body);
+        }
+        let head = format!(
+            "HTTP/1.1 {status} Own\r\n{}\r\nTransfer-Encoding: chunked\r\n\r\n",
+            lines.join("\r\n")
+        );
+        let mut steps = vec![send(head)];
+        if !body.is_empty() {
+            steps.push(chunk(&body));
+        }
+        steps.push(chunk(""));
+        steps
+    })
+}
+
+/// A whole directory is exchanged in each direction: each entry is a hit with the same response.
+#[test]
+fn directories_are_exchanged_entry_for_entry() {
+    let Some(program) = nginx() else { return };
+    for nginx_first in [true, false] {
+        let (backend, dir) = (entries(), TempDir::new());
+        let pass = format!("proxy_pass http://{};", backend.name());
+        let ask = |port: u16, status: &str| -> Vec<Response> {
+            let of_entry = |number| {
+                let (path, language) = entry(number);
+                response(port, &path, &[&language], status)
+            };
+            let all = (0..ENTRIES).map(of_entry).collect();
+            wait_for_files(&dir.path().join("cache"), ENTRIES);
+            all
+        };
+        let by_nginx = |status: &str| {
+            let (_nginx, _dir, port) = start_nginx(&program, dir.path(), &pass);
+            ask(port.number(), status)
+        };
+        let by_us = |status: &str| {
+            let ours = start_ours(dir.path(), &pass);
+            ask(ours.port(), status)
+        };
+        let (stored, served) = match nginx_first {
+            true => (by_nginx("MISS"), by_us("HIT")),
+            false => (by_us("MISS"), by_nginx("HIT")),
+        };
+        assert_equal(&stored, &served);
+        assert_eq!(backend.request_count(), ENTRIES);
+    }
+}
+
+/// Heads of SCGI and uwsgi are stored without `Status`, which nginx would send to clients of uwsgi.
+#[test]
+fn files_of_scgi_and_uwsgi_are_exchanged() {
+    let Some(program) = nginx() else { return };
+    for protocol in ["scgi", "uwsgi"] {
+        for nginx_first in [true, false] {
+            let backend = Backend::scripted(|_| {
+                let head = "HTTP/1.1 404 Nothing\r\nCache-Control: max-age=600\r\nX-Own: y\r\n\r\n";
+                // The last field of the request.
+                let host = Step::Until(b"localhost".into());
+                vec![host, send(head), send("page"), Step::Close]
+            });
+            let dir = TempDir::new();
+            let pass = format!("{protocol}_pass {};", backend.name());
+            let ask = |port: u16, status: &str| {
+                let answer = Client::connect(port).get("/a");
+                assert_eq!(answer.header("X-Cache"), Some(status), "{answer:?}");
+                assert_eq!(answer.status_line, "HTTP/1.1 404 Nothing");
+                assert_eq!(answer.text(), "page");
+                assert_eq!(answer.header("X-Own"), Some("y"));
+                assert_eq!(answer.header("Status"), None, "{protocol} {nginx_first}");
+                wait_for_files(&dir.path().join(protocol), 1);
+            };
+            let by_nginx = |status: &str| {
+                let (_nginx, _dir, port) = start_nginx(&program, dir.path(), &pass);
+                ask(port.number(), status);
+            };
+            let by_us = |status: &str| ask(start_ours(dir.path(), &pass).port(), status);
+            match nginx_first {
+                true => {
+                    by_nginx("MISS");
+                    by_us("HIT");
+                }
+                false => {
+                    by_us("MISS");
+                    by_nginx("HIT");
+                }
+            }
+            assert_eq!(backend.accepted(), 1);
+        }
+    }
+}
+
 /// Heads of FastCGI are stored with their records.
 #[test]
 fn files_of_fastcgi_are_exchanged() {
@@ -216,7 +372,8 @@ fn files_of_fastcgi_are_exchanged() {
                 fastcgi::stdout(head),
                 fastcgi::stdout("page"),
                 fastcgi::end(),
-                Step::Hold,
+                // nginx waits for it without `fastcgi_keep_conn`.
+                Step::Close,
             ]
         });
         let dir = TempDir::new();
