@@ -41,6 +41,26 @@ pub(crate) fn cached_with(http: &str, backend: &Backend, directives: &str) -> Bu
     )
 }
 
+/// Like [`cached`], for thousands of connections.
+pub(crate) fn cached_for_many(backend: &Backend, directives: &str) -> Builder {
+    let pass = backend.name();
+    let temps = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+    let temps = temps.map(|name| format!("{name}_temp_path %%DIR%%/{name};"));
+    Server::whole(&format!(
+        "%%USER%%
+         daemon off; pid %%DIR%%/nginx.pid; error_log %%DIR%%/error.log info;
+         worker_processes 2; worker_rlimit_nofile 10000; events {{ worker_connections 4096; }}
+         http {{ access_log off; {}
+             proxy_cache_path %%DIR%%/cache levels=1:2 keys_zone=one:16m;
+             add_header X-Cache $upstream_cache_status always;
+             server {{ listen 127.0.0.1:%%PORT%% backlog=4096;
+                 location / {{ proxy_pass http://{pass}; proxy_cache one;
+                     proxy_http_version 1.1; {directives} }}
+                 location = /requests {{ stub_status; }} }} }}",
+        temps.concat()
+    ))
+}
+
 /// A backend that answers each request with its target and its number, such as `</a 1>`, with these lines.
 pub(crate) fn numbered(lines: &'static [&'static str]) -> Backend {
     let count = AtomicUsize::new(0);

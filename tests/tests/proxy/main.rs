@@ -13,6 +13,7 @@ mod cache_conditions;
 mod cache_disk;
 mod cache_files;
 mod cache_fills;
+mod cache_kills;
 mod cache_purges;
 mod cache_server;
 mod cache_stale;
