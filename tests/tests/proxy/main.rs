@@ -17,6 +17,7 @@ mod cache_kills;
 mod cache_purges;
 mod cache_server;
 mod cache_stale;
+mod cache_together;
 mod client_abort;
 mod cut_attempts;
 mod disk_full;
