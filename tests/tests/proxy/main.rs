@@ -15,6 +15,7 @@ mod cache_files;
 mod cache_fills;
 mod cache_kills;
 mod cache_purges;
+mod cache_reloads;
 mod cache_server;
 mod cache_stale;
 mod cache_together;
