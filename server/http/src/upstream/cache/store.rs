@@ -300,8 +300,8 @@ pub(crate) fn fail(run: &mut Run, x: &Exchange, cx: &Ctx<'_>, status: u16) {
     let Some(token) = caching.token.take() else {
         return;
     };
-    let upstream = x.upstream.as_ref();
-    let has_head = |u: &&Box<Upstream>| u.head.is_some() && u.has_status(status);
+    let upstream = x.upstream.as_deref();
+    let has_head = |u: &&Upstream| u.head.is_some() && u.has_status(status);
     let is_intercepted = upstream.filter(has_head).is_some();
     if !caching.may_store || !(is_intercepted || matches!(status, 502 | 504)) {
         // After a failure one of the waiting requests is the next; other results are for this request alone.
