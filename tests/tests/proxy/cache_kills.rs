@@ -125,7 +125,9 @@ fn kills_in_many_fills_leave_no_damaged_responses() {
     }
     println!("{hits} responses were stored before a kill, {others} were not");
     assert!(hits > 0 && others > 0, "{hits} {others}");
-    for path in (0..ROUNDS).flat_map(|round| (0..fills()).map(move |n| format!("/{round}/{n}"))) {
+    // Entries of earlier rounds have survived several kills.
+    for number in (0..ROUNDS * fills()).step_by(10) {
+        let path = format!("/{}/{}", number / fills(), number % fills());
         assert!(server.get(&path).body == body_of(&path), "{path}");
     }
 }
