@@ -46,7 +46,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         return Ok(());
     }
     x.reply.content_length = None;
-    x.reply.allow_ranges = false;
+    x.reply.forbid_ranges();
     weaken(&mut x.reply);
     x.add_around(before, after);
     Ok(())

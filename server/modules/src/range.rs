@@ -54,6 +54,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
         Ranges::One(range) => {
             let value = format!("bytes {}-{}/{size}", range.start, range.end - 1);
             let start = range.start;
+            x.reply.fields.remove(FieldId::ContentRange);
             x.reply
                 .fields
                 .push_id(FieldId::ContentRange, b"Content-Range", value.as_bytes());
@@ -100,6 +101,7 @@ fn multipart(x: &mut Exchange, ranges: &[Range<u64>], size: u64) {
         .map(<[u8]>::to_vec))
     .collect();
     x.reply.fields.remove(FieldId::ContentEncoding);
+    x.reply.fields.remove(FieldId::ContentRange);
     let mut length = 0;
     let mut parts = Vec::with_capacity(ranges.len());
     for range in ranges {

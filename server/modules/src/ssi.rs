@@ -76,7 +76,7 @@ fn stage(x: &mut Exchange, _: &mut Ctx<'_>) -> Result<(), u16> {
     if !conf.types.matches(x.reply.content_type.media_type()) {
         return Ok(());
     }
-    x.reply.allow_ranges = false;
+    x.reply.forbid_ranges();
     change_content(&mut x.reply, *conf.last_modified);
     if x.head.method != Method::Head {
         let stage = Stage::new(conf.value_length.0 as usize, *conf.silent_errors);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use engines::http::{ResponseHead, SharedBytes, parse_http_date};
+use engines::http::{FieldId, ResponseHead, SharedBytes, parse_http_date};
 use server_base::files::Opened;
 
 use super::ContentType;
@@ -57,6 +57,12 @@ pub struct ReplyParts {
 }
 
 impl Reply {
+    /// Its body is changed on the way: ranges of the original do not apply, and `Accept-Ranges` of a server is removed.
+    pub fn forbid_ranges(&mut self) {
+        self.allow_ranges = false;
+        self.fields.remove(FieldId::AcceptRanges);
+    }
+
     /// Returns the modification time of the content, seconds since 1970; `None` if it is unknown or no valid date.
     pub fn modified_s(&self) -> Option<i64> {
         let parsed = || parse_http_date(self.last_modified_text.as_deref()?);

@@ -21,8 +21,7 @@ pub(super) fn add(fields: &mut ResponseHead) {
 /// ETag.
 pub(super) fn recoded(reply: &mut Reply) {
     reply.content_length = None;
-    reply.allow_ranges = false;
-    reply.fields.remove(FieldId::AcceptRanges);
+    reply.forbid_ranges();
     weaken(reply);
 }
 

@@ -10,11 +10,12 @@ use crate::exchange::{Ctx, Exchange};
 /// Evaluates conditions by the RFC, and makes the reply a 304 if the client has the response. Otherwise a header stage
 /// evaluates them by nginx's rules.
 pub(super) fn apply(x: &mut Exchange, head: &ResponseHead, by_rfc: bool, cx: &Ctx<'_>) {
-    x.reply.unconditional = by_rfc;
+    x.reply.unconditional = false;
     // The parent of a subrequest needs its body.
     if !by_rfc || x.reply.status != 200 || x.is_subrequest() {
         return;
     }
+    x.reply.unconditional = true;
     let now_s = cx.clock.unix_s();
     let (request, stored) = (FieldList::from(&x.head), FieldList::from(head));
     let found = evaluate_precondition(x.target.method, request, stored, now_s, now_s);

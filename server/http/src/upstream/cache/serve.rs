@@ -67,6 +67,8 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: Ca
     }
     let reply = &mut x.reply;
     let may_cut = accepts_ranges || by_rfc && reply.status == 200;
+    // A whole body may be sent in any order.
+    reply.single_range &= matches!(stored.start, Start::Fill(_));
     if may_cut && !reply.allow_ranges {
         reply.allow_ranges = true;
         // The range stage sends its own.
