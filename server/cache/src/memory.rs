@@ -5,7 +5,7 @@
 //!
 //! Absent: the decision which responses are worth a copy, which is that of their caller.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -32,6 +32,8 @@ pub struct MemoryEntry {
     pub body: Box<[u8]>,
     /// The file at the time of the copy.
     pub state: FileState,
+    /// Epoch of the response ([`crate::index::StoredEntry::epoch`]). A later file may have the same inode number.
+    pub epoch: u64,
     /// Time of the last comparison with the file, seconds since 1970.
     pub checked_s: AtomicU32,
 }
@@ -54,8 +56,20 @@ pub struct Memory {
 #[derive(Debug, Default)]
 struct Shard {
     entries: HashMap<EntryId, (Arc<MemoryEntry>, AtomicBool)>,
-    /// Ids in the order of their turns.
+    /// Ids in the order of their turns. Some have no entry, or a second turn.
     turns: VecDeque<EntryId>,
+}
+
+impl Shard {
+    /// Drops turns without an entry and second turns, once they are as many as the entries.
+    fn tidy_turns(&mut self) {
+        if self.turns.len() <= 2 * self.entries.len() {
+            return;
+        }
+        let mut seen = HashSet::new();
+        self.turns
+            .retain(|id| self.entries.contains_key(id) && seen.insert(*id));
+    }
 }
 
 impl Default for Memory {
@@ -109,7 +123,10 @@ impl Memory {
         self.used_bytes.fetch_add(entry.bytes(), Ordering::Relaxed);
         match shard.entries.insert(id, (entry, AtomicBool::new(false))) {
             Some((old, _)) => self.release(&old),
-            None => shard.turns.push_back(id),
+            None => {
+                shard.turns.push_back(id);
+                shard.tidy_turns();
+            }
         }
         self.shrink(&mut shard);
     }
@@ -163,6 +180,7 @@ mod tests {
             head: ResponseHead::default(),
             body: vec![0; bytes].into(),
             state: FileState::default(),
+            epoch: 0,
             checked_s: AtomicU32::new(0),
         })
     }
@@ -193,6 +211,21 @@ mod tests {
         assert_eq!(memory.used_bytes(), 2 * ENTRY_BYTES + 150);
         memory.set_max_bytes(0);
         assert_eq!(memory.used_bytes(), 0);
+    }
+
+    #[test]
+    fn turns_of_removed_entries_are_dropped() {
+        let memory = Memory::default();
+        memory.set_max_bytes(1 << 20);
+        for _ in 0..1000 {
+            for number in 1..=3 {
+                memory.insert(id(number), entry(100));
+            }
+            memory.remove(&id(1));
+            assert!(lock(memory.shard(&id(1))).turns.len() <= 6);
+        }
+        memory.insert(id(1), entry(100));
+        assert_eq!(memory.used_bytes(), 3 * (ENTRY_BYTES + 100));
     }
 
     #[test]

@@ -46,6 +46,28 @@ fn a_purged_response_is_requested_again() {
     assert_eq!(backend.request_count(), 3, "no purge is sent to the server");
 }
 
+/// `memory=`: the file after a purge may have the inode number of the purged one, and be made in the same second.
+#[test]
+fn a_purged_copy_in_memory_is_not_served() {
+    if !can_purge() {
+        return;
+    }
+    let backend = numbered(MINUTE);
+    let method = "map $request_method $purges { PURGE 1; default 0; }";
+    let directives = "proxy_cache_key $uri; proxy_cache_purge $purges;";
+    let mut server = cached_with(method, &backend, directives).written();
+    server.rewrite_conf(|conf| conf.replace("keys_zone=one:1m", "keys_zone=one:1m memory=1m"));
+    server.launch(false);
+    for number in 1..=50 {
+        let body = fill(&server, "/a").text();
+        assert_eq!(body, format!("</a {number}>"));
+        for _ in 0..4 {
+            assert_eq!(get(&server, "/a", "HIT").text(), body);
+        }
+        assert_eq!(purge(&server, "/a").status, 204);
+    }
+}
+
 #[test]
 fn a_purge_reports_the_number_of_responses() {
     if !can_purge() {

@@ -186,7 +186,7 @@ fn of_file(
     let memory = &caching.zone.shared.memory;
     if is_used && !is_stale && memory.takes(body_len) {
         let body = (u64::from(body_start), body_len);
-        if let Ok(copy) = copy_of(&file, start, head, body, now_s) {
+        if let Ok(copy) = copy_of(&file, start, head, body, (entry.epoch, now_s)) {
             let copy = Arc::new(copy);
             memory.insert(*id, Arc::clone(&copy));
             return Ok(found_copy(*id, copy, entry));
@@ -208,7 +208,7 @@ fn copy_of(
     start: FileStart,
     head: ResponseHead,
     (body_start, body_len): (u64, u64),
-    now_s: u32,
+    (epoch, now_s): (u64, u32),
 ) -> io::Result<MemoryEntry> {
     let mut body = vec![0; usize::try_from(body_len).unwrap_or(usize::MAX)];
     file.read_exact_at(&mut body, body_start)?;
@@ -217,6 +217,7 @@ fn copy_of(
         head,
         body: body.into(),
         state: FileState::of(&file.metadata()?),
+        epoch,
         checked_s: AtomicU32::new(now_s),
     })
 }
@@ -242,7 +243,10 @@ fn of_memory(
     let (memory, id) = (&caching.zone.shared.memory, &caching.id);
     let copy = memory.get(id)?;
     let is_checked = copy.checked_s.load(Ordering::Relaxed) == now_s;
-    let is_current = copy.start.identity().uniq == entry.uniq
+    // The loader does not read inode numbers.
+    let is_of_entry = [0, copy.start.identity().uniq].contains(&entry.uniq);
+    let is_current = is_of_entry
+        && copy.epoch == entry.epoch
         && (is_checked || directory.state(id).is_ok_and(|state| state == copy.state));
     if !is_current {
         memory.remove(id);
