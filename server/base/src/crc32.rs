@@ -1,27 +1,43 @@
-//! CRC-32 of IEEE 802.3, as the hash of a key.
+//! CRC-32 of IEEE 802.3, as in nginx: the hash that chooses a server, and the check of a stored key.
+//!
+//! Absent: processing of several bytes at once, since keys are short.
 
 /// A checksum of the bytes so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Crc32(u32);
+pub struct Crc32(u32);
 
 impl Crc32 {
     /// Makes the checksum of no bytes.
-    pub(super) fn new() -> Self {
+    #[must_use]
+    pub fn new() -> Self {
         Self(!0)
     }
 
     /// Appends bytes.
     #[must_use]
-    pub(super) fn update(self, bytes: &[u8]) -> Self {
+    pub fn update(self, bytes: &[u8]) -> Self {
         let step =
             |crc: u32, byte: &u8| (crc >> 8) ^ TABLE[((crc ^ u32::from(*byte)) & 0xff) as usize];
         Self(bytes.iter().fold(self.0, step))
     }
 
     /// Returns the checksum.
-    pub(super) fn value(self) -> u32 {
+    #[must_use]
+    pub fn value(self) -> u32 {
         !self.0
     }
+}
+
+impl Default for Crc32 {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// Returns the checksum of bytes.
+#[must_use]
+pub fn crc32(bytes: &[u8]) -> u32 {
+    Crc32::new().update(bytes).value()
 }
 
 /// The change of a checksum by each byte.
@@ -53,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_check_value_is_that_of_the_standard() {
-        assert_eq!(Crc32::new().update(b"123456789").value(), 0xcbf4_3926);
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
         let in_parts = Crc32::new().update(b"1234").update(b"").update(b"56789");
         assert_eq!(in_parts.value(), 0xcbf4_3926);
         assert_eq!(Crc32::new().value(), 0);

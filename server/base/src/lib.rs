@@ -12,6 +12,7 @@ pub mod clock;
 pub mod code_counts;
 pub mod config;
 pub mod context;
+pub mod crc32;
 pub mod errlog;
 pub mod experiment;
 pub mod files;

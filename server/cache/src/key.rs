@@ -6,8 +6,8 @@ use std::fmt;
 
 use md5::{Digest, Md5};
 
-use crate::crc32::crc32;
 use crate::layout::{HEADER_BYTES, KEY_MARK, header_start};
+use server_base::crc32::crc32;
 
 /// Names an entry and its file: the MD5 of a key, or of a key and the request fields of a variant.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -11,7 +11,6 @@
 //! Source: RFC 9111; nginx documentation, `ngx_http_proxy_module`.
 #![forbid(unsafe_code)]
 
-mod crc32;
 pub mod directory;
 pub mod disk;
 pub mod fill;

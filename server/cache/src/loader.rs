@@ -1,7 +1,7 @@
 //! Loads the names of a cache's files into its index, in bounded steps.
 //!
-//! As in nginx, the loader removes files that are shorter than a head, names of 32 characters that are no hash, and files
-//! beyond `keys_zone`. Unlike nginx, it leaves files and directories alone that no cache names, so that a wrong path
+//! As in nginx, the loader removes three kinds of files: files shorter than a head, names of 32 characters that are no hash,
+//! and files beyond `keys_zone`. Unlike nginx, it leaves files and directories alone that no cache names, so that a wrong path
 //! costs no data. A file in a subdirectory of other `levels` is removed: no request would find it. So is a temporary file
 //! that nothing was written to for [`TEMP_AGE_S`]: its worker was killed.
 //!

@@ -3,7 +3,7 @@
 //! An entry belongs to one file, whose identity and times are compared before each use, once a second. Entries that were
 //! used since their last turn stay; others leave first when the limit is reached.
 //!
-//! Absent: the decision which responses are worth a copy, which is that of their caller.
+//! Absent: the choice of responses to copy. The caller makes it.
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

@@ -1,6 +1,6 @@
 //! The response head in a cache's file: parsed for a hit, encoded for a fill.
 //!
-//! nginx stores heads as received from servers, so its leniencies are accepted here: lines that end with LF alone, a missing
+//! nginx stores heads as received from servers. So its leniencies are accepted here: lines that end with LF alone, a missing
 //! reason phrase, repeated status lines, lines without a colon. A line is left out if its name is no token, as by
 //! [`ResponseHead::push`]. Heads with NUL, folded lines, contradictory lengths or bytes behind their end are refused.
 //!

@@ -52,8 +52,8 @@ impl NextUpstream {
         self.0 & of == of
     }
 
-    /// Returns the failures with which a stale response is served, of those that `*_cache_use_stale` has: `off` means
-    /// none, and `error` includes that no server is usable, as in nginx.
+    /// Returns the failures of `*_cache_use_stale`: a stale response is served in their place. `off` means none. As in
+    /// nginx, `error` includes a group without usable servers.
     #[must_use]
     pub fn for_stale(self) -> Self {
         match self {

@@ -3,9 +3,9 @@
 use super::error::{EncodeError, Invalid};
 use super::header::Header;
 use super::notes::{self, Notes};
-use crate::crc32::crc32;
 use crate::key::CacheKey;
 use crate::layout::{HEADER_BYTES, KEY_MARK, header_start};
+use server_base::crc32::crc32;
 
 /// The parsed begin of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

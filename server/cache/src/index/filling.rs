@@ -71,7 +71,7 @@ pub struct FillToken {
 impl Index {
     /// Begins to receive the entry `id` of a key, before its request is sent; or joins the request that does so already.
     ///
-    /// A fill that began before a purge of the key is not joined, nor one that began before any purge of a tag.
+    /// A fill is not joined after a purge of its key, or of any tag.
     #[must_use]
     pub fn begin_fill(
         self: &Arc<Self>,

@@ -185,7 +185,7 @@ fn an_entry_that_was_stored_again_survives_the_walk() {
 }
 
 /// A site with purges and requests at once. A response has the number of purges begun when its server made it.
-/// No request may be served one with a lower number than that of the last purge of its key that was answered before.
+/// After the answer to a purge of its key, no response with a lower number may be served.
 struct PurgedSite {
     index: Arc<Index>,
     /// Keys and ids of entries.

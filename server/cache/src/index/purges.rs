@@ -264,7 +264,8 @@ impl Purges {
         epoch < self.floor.load(Ordering::SeqCst)
     }
 
-    /// Returns the epoch up to which a walk that begins now ends purges: an earlier fill could store a response behind it.
+    /// Returns the last epoch of purges that a walk may end, if it begins now. A fill of an earlier epoch could store its
+    /// response behind the walk.
     /// Fills older than [`FILL_AGE_MAX_MS`] are refused from now on instead.
     pub(super) fn walk_target(&self, now_ms: u64) -> u64 {
         let fills = self.fills();

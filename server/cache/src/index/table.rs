@@ -137,8 +137,8 @@ impl Table {
         }
     }
 
-    /// Returns the bucket of a hash: a number below the next power of two, and if there is no such bucket yet, the one
-    /// that will be split for it.
+    /// Returns the bucket of a hash, a number below the next power of two. A bucket that does not exist yet is part of
+    /// another one, which is returned.
     fn bucket(&self, hash: u64) -> usize {
         let buckets = self.heads.len();
         let mask = buckets.next_power_of_two() - 1;

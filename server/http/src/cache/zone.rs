@@ -1,8 +1,8 @@
 //! Caches: entries, directory and counts, shared by all threads and kept over reloads.
 //!
-//! A registry of the process has the shared state of caches by module, name, path and levels. A configuration that is
-//! loaded finds the state of an earlier one there, and changes nothing of it: the size of `keys_zone` is applied by
-//! [`upkeep`](super::upkeep), once the configuration is served.
+//! A registry of the process has the shared state of caches by module, name, path and levels. Loading a
+//! configuration does not change this state. [`upkeep`](super::upkeep) applies the size of `keys_zone`, once the
+//! configuration is served.
 //!
 //! Absent: names of zones across modules, which [`server_base::zone`] checks.
 //!

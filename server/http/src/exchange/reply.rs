@@ -50,7 +50,7 @@ part! {
 /// A response body in parts, each with a subrequest of its own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplyParts {
-    /// Position of the body in the content, bytes: that of the first part, later that of the range that is sent.
+    /// Position of the body in the content, bytes. At first it is that of the first part, later that of the sent range.
     pub offset: u64,
     /// Size of a part, bytes.
     pub size: u64,

@@ -2,10 +2,10 @@
 //!
 //! Source: nginx documentation, `hash`; nginx's behaviour.
 
-use super::crc32::Crc32;
 use super::ranges::{Ranges, probe};
 use super::{Balance, Candidates, Method};
 use crate::peer::Peer;
+use server_base::crc32::Crc32;
 
 /// The method.
 #[derive(Clone, Copy, Debug)]

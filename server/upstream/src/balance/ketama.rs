@@ -14,12 +14,12 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
-use super::crc32::Crc32;
 use super::ranges::TRIES_MAX;
 use super::{Balance, Build, Candidates, Method};
 use crate::peer::Peer;
 use crate::server::Server;
 use crate::weights::Weights;
+use server_base::crc32::Crc32;
 
 /// The method.
 #[derive(Clone, Debug, Default)]

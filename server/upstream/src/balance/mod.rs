@@ -7,7 +7,6 @@
 //!
 //! Source: nginx documentation, `ngx_http_upstream_module`.
 
-mod crc32;
 pub mod hash;
 pub mod ip_hash;
 pub mod ketama;
