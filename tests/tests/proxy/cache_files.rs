@@ -49,6 +49,7 @@ fn backend() -> Backend {
             ]
         }
         "/empty" => answer("200 OK", &[fresh], ""),
+        "/aged" => answer("200 OK", &[fresh, "Age: 100"], "old"),
         "/large" => answer("200 OK", &[fresh, "ETag: \"large\""], vec![b'x'; 300_000]),
         "/vary" => {
             let language = r.header("Accept-Language").unwrap_or("none");
@@ -201,6 +202,26 @@ fn files_of_nginx_are_served() {
     let ours = start_ours(dir.path(), &pass);
     assert_equal(&stored, &responses(ours.port(), "HIT"));
     assert_eq!(backend.request_count(), count);
+}
+
+/// nginx stores `Age` as a field alone.
+#[test]
+fn the_age_of_a_file_of_nginx_counts() {
+    let Some(program) = nginx() else { return };
+    let (backend, dir) = (backend(), TempDir::new());
+    let pass = format!("proxy_pass http://{};", backend.name());
+    let (nginx, _nginx_dir, port) = start_nginx(&program, dir.path(), &pass);
+    response(port.number(), "/aged", &[], "MISS");
+    wait_for_files(&dir.path().join("cache"), 1);
+    drop(nginx);
+    let ours = start_ours(dir.path(), &pass);
+    let hit = Client::connect(ours.port()).get("/aged");
+    let age = hit.header("Age").and_then(|age| age.parse().ok());
+    assert!(
+        age.is_some_and(|age: u32| (100..200).contains(&age)),
+        "{hit:?}"
+    );
+    assert_eq!(backend.request_count(), 1);
 }
 
 #[test]

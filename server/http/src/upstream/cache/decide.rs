@@ -4,7 +4,8 @@
 
 use server_cache::index::{Begin, FillLock, FillToken, Now};
 use server_cache::rfc9111::{
-    Mark, Reuse, StalePermission, Stored, ValidationReason, may_serve_while_updating, reuse,
+    Mark, ResponseFacts, Reuse, StalePermission, Stored, ValidationReason,
+    may_serve_while_updating, reuse,
 };
 
 use super::open::now_s;
@@ -143,7 +144,6 @@ pub(super) fn with_stored<T>(
     now_s: i64,
     f: impl FnOnce(&Stored<'_>) -> T,
 ) -> Option<T> {
-    let prefix = stored.prefix()?;
     let received = Received {
         conf: &caching.conf,
         ignored,
@@ -152,8 +152,18 @@ pub(super) fn with_stored<T>(
         request_s: now_s,
         now_s,
     };
-    let facts = received.facts(&stored.head);
-    let mut state = Stored::of_file(&prefix, &facts);
+    with_facts(stored, &received.facts(&stored.head), now_s, f)
+}
+
+/// Calls a function with the state of a stored response that has these facts; `None` for a damaged one.
+pub(super) fn with_facts<T>(
+    stored: &StoredResponse,
+    facts: &ResponseFacts,
+    now_s: i64,
+    f: impl FnOnce(&Stored<'_>) -> T,
+) -> Option<T> {
+    let prefix = stored.prefix()?;
+    let mut state = Stored::of_file(&prefix, facts);
     if stored.entry().is_some_and(|(entry, _)| entry.is_stale) {
         state.mark = Mark::Stale { since_s: now_s };
     }

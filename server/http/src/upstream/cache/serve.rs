@@ -8,10 +8,10 @@
 use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, FileRange, Method, ResponseHead, push_decimal};
-use server_cache::rfc9111::{CacheStatus, Outcome};
+use server_cache::rfc9111::{CacheStatus, FieldList, Outcome, ResponseFacts, parse_age};
 
 use super::conditions;
-use super::decide::with_stored;
+use super::decide::with_facts;
 use super::look::set_result;
 use super::reader::FillBody;
 use super::state::{Caching, Start, StoredResponse};
@@ -39,7 +39,7 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: Ca
     let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let mut head = std::mem::take(&mut stored.head);
-    let ttl_s = set_age(&caching, &stored, &mut head, conf.fields.ignored, x, cx);
+    let ttl_s = set_age(&caching, &stored, &mut head, x, cx);
     drop_repeated(x, &mut head);
     let accel = Accel::of(&head);
     if let Some(status) = run.gateway.received(x, cx, &head) {
@@ -87,12 +87,16 @@ fn set_age(
     caching: &Caching,
     stored: &StoredResponse,
     head: &mut ResponseHead,
-    ignored: crate::upstream::conf::IgnoredHeaders,
     x: &mut Exchange,
     cx: &Ctx<'_>,
 ) -> Option<i64> {
     let now_s = cx.clock.unix_s();
-    let times = with_stored(caching, stored, ignored, now_s, |stored| {
+    // Times need no other fact.
+    let facts = ResponseFacts {
+        age_s: parse_age(FieldList::from(&*head)),
+        ..ResponseFacts::default()
+    };
+    let times = with_facts(stored, &facts, now_s, |stored| {
         (stored.age_s(now_s), stored.ttl_s(now_s))
     });
     let (age_s, ttl_s) = times?;
