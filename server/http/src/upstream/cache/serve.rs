@@ -131,41 +131,37 @@ fn set_body(caching: &mut Caching, stored: &StoredResponse, x: &mut Exchange, cx
     if x.reply.status == 304 {
         return;
     }
-    let start = stored.body_start;
-    match &stored.start {
-        Start::Memory(copy, _) => {
-            let len = copy.body.len() as u64;
-            if x.head.method != Method::Head || len > 0 {
-                x.reply.content_length = Some(len);
-            }
-            record(x).cache.get_or_insert_default().stored_bytes = Some(len);
-            if len > 0 {
-                x.body.chunks.push_back(Chunk::Owned(copy.body.to_vec()));
-            }
-        }
-        Start::File(file_start, _) => {
-            let len = file_start.identity().len.saturating_sub(start);
-            let is_head = x.head.method == Method::Head && len == 0;
-            if !is_head {
-                x.reply.content_length = Some(len);
-            }
-            record(x).cache.get_or_insert_default().stored_bytes = Some(len);
-            if let Some(file) = stored.file.as_ref().filter(|_| len > 0) {
-                x.body.chunks.push_back(Chunk::File(FileRange {
-                    file: Rc::clone(file),
-                    offset: start,
-                    len,
-                }));
-            }
-        }
+    let offset = stored.body_start;
+    let len = match &stored.start {
+        Start::Memory(copy, _) => copy.body.len() as u64,
+        Start::File(start, _) => start.identity().len.saturating_sub(offset),
         Start::Fill(_) => {
             if let (Some(reader), Some(file)) = (caching.awaited.take(), &stored.file) {
                 let waker = x.waker(cx).remote();
-                let body = FillBody::new(reader, Rc::clone(file), start, waker);
+                let body = FillBody::new(reader, Rc::clone(file), offset, waker);
                 x.body.source = Some(Box::new(body));
             }
+            return;
         }
+    };
+    // The stored response to HEAD has no body.
+    if x.head.method != Method::Head || len > 0 {
+        x.reply.content_length = Some(len);
     }
+    record(x).cache.get_or_insert_default().stored_bytes = Some(len);
+    if len == 0 {
+        return;
+    }
+    let chunk = match (&stored.start, &stored.file) {
+        (Start::Memory(copy, _), _) => Some(Chunk::Owned(copy.body.to_vec())),
+        (_, Some(file)) => Some(Chunk::File(FileRange {
+            file: Rc::clone(file),
+            offset,
+            len,
+        })),
+        (_, None) => None,
+    };
+    x.body.chunks.extend(chunk);
 }
 
 /// The name of this cache in `Cache-Status`.

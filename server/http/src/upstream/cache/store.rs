@@ -75,13 +75,18 @@ fn fill(
 ) -> Option<Filling> {
     match prepare(caching, token, run, x, cx, is_buffered) {
         Ok(filling) => Some(filling),
-        Err((token, error)) => {
-            token.abandon();
-            if let Some(TempError { error, path }) = error {
-                log(x, error, &path);
-            }
+        Err(failed) => {
+            give_up(failed, x);
             None
         }
+    }
+}
+
+/// Requests that wait send their own.
+fn give_up((token, error): Failed, x: &Exchange) {
+    token.abandon();
+    if let Some(TempError { error, path }) = error {
+        log(x, error, &path);
     }
 }
 
@@ -188,13 +193,7 @@ pub(super) fn store_again(
 ) {
     let mut filling = match write_start(caching, token, updated, run, x, cx) {
         Ok(filling) => filling,
-        Err((token, error)) => {
-            token.abandon();
-            if let Some(TempError { error, path }) = error {
-                log(x, error, &path);
-            }
-            return;
-        }
+        Err(failed) => return give_up(failed, x),
     };
     if let Start::Memory(copy, _) = &stored.start {
         if filling.add(x, &Chunk::Owned(copy.body.to_vec())) {
