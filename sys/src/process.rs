@@ -83,19 +83,23 @@ impl Starting {
 }
 
 /// Continues in a child with a session of its own, no umask, and /dev/null for input and output. The calling
-/// process runs `leave` with the child's number, waits for [`Starting`], and exits.
+/// process runs `leave` with the child's number, waits for [`Starting`], and exits. This returns after `leave`.
 ///
 /// # Errors
 /// pipe, fork, setsid or opening /dev/null failed; the text names the call.
 pub fn daemonize(leave: impl FnOnce(u32)) -> Result<Starting, (&'static str, io::Error)> {
     let (mut result, starting) = io::pipe().map_err(|error| ("pipe()", error))?;
+    let (mut parent_left, leaving) = io::pipe().map_err(|error| ("pipe()", error))?;
     if let Fork::Parent(child) = fork().map_err(|error| ("fork()", error))? {
-        drop(starting);
+        drop((starting, parent_left));
         leave(child);
+        drop(leaving);
         let started = result.read_exact(&mut [0]).is_ok();
         exit_now(i32::from(!started));
     }
-    drop(result);
+    drop((result, leaving));
+    // A service manager ignores messages of the child before it knows the child as the main process.
+    let _ = parent_left.read(&mut [0]);
     rustix::process::setsid().map_err(|error| ("setsid()", error.into()))?;
     rustix::process::umask(rustix::fs::Mode::empty());
     let null = std::fs::File::options()
