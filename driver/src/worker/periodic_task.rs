@@ -3,8 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use server_base::clock::mono_ms;
 use server_base::errlog::ErrorLog;
-use server_base::periodic_task::{PeriodicTask, Wake};
+use server_base::periodic_task::{PeriodicTask, TaskClock, Wake};
 
 /// Tasks, each with the time of its next run.
 #[derive(Default)]
@@ -29,7 +30,11 @@ impl TaskTimer {
             if *due > now && !task.is_woken() {
                 return true;
             }
-            match task.run(unix_s(), log) {
+            let clock = TaskClock {
+                mono_ms: &mono_ms,
+                unix_s: unix_s(),
+            };
+            match task.run(&clock, log) {
                 Some(ms) => {
                     // Of its end: a task with long steps pauses between them.
                     *due = later(Instant::now(), ms);
@@ -80,7 +85,7 @@ mod tests {
     struct Counter(AtomicU64, Option<u64>);
 
     impl PeriodicTask for Counter {
-        fn run(&self, _: i64, _: &ErrorLog) -> Option<u64> {
+        fn run(&self, _: &TaskClock<'_>, _: &ErrorLog) -> Option<u64> {
             self.0.fetch_add(1, Ordering::Relaxed);
             self.1
         }
@@ -111,7 +116,7 @@ mod tests {
     struct Woken(Mutex<Option<Wake>>, AtomicBool, AtomicU64);
 
     impl PeriodicTask for Woken {
-        fn run(&self, _: i64, _: &ErrorLog) -> Option<u64> {
+        fn run(&self, _: &TaskClock<'_>, _: &ErrorLog) -> Option<u64> {
             self.1.store(false, Ordering::Relaxed);
             self.2.fetch_add(1, Ordering::Relaxed);
             Some(u64::MAX)

@@ -51,6 +51,12 @@ impl SharedBytes {
         &self.bytes[self.start as usize..][..self.len as usize]
     }
 
+    /// Returns the bytes from `at` on, none if there are fewer; nothing is copied.
+    #[must_use]
+    pub fn starting_at(mut self, at: u32) -> Self {
+        self.split_off(at)
+    }
+
     /// Keeps the first `at` bytes and returns the rest, at most all; nothing is copied.
     fn split_off(&mut self, at: u32) -> Self {
         let at = at.min(self.len);

@@ -11,11 +11,20 @@ use crate::errlog::ErrorLog;
 pub type Wake = Arc<WakeFn>;
 type WakeFn = dyn Fn() + Send + Sync;
 
+/// The clocks of a run. A simulation has its own.
+#[derive(Clone, Copy)]
+pub struct TaskClock<'a> {
+    /// Returns monotonic milliseconds, which pass during a run.
+    pub mono_ms: &'a dyn Fn() -> u64,
+    /// Time of the run, seconds since 1970.
+    pub unix_s: i64,
+}
+
 /// A task that is run again and again while a configuration is served.
 pub trait PeriodicTask: Send + Sync {
-    /// Runs the task at the time `now_s` (seconds since 1970) and returns the milliseconds until the next run, `None` for
-    /// never again. The first run is before anything is served. A panic ends the worker.
-    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64>;
+    /// Runs the task and returns the milliseconds until the next run, `None` for never again. The first run is before
+    /// anything is served. A panic ends the worker.
+    fn run(&self, clock: &TaskClock<'_>, log: &ErrorLog) -> Option<u64>;
 
     /// Sets the function for the wake-up of a task that is due before its time. Called before the first run.
     fn set_wake(&self, _: &Wake) {}

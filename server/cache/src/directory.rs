@@ -6,18 +6,19 @@
 //! Absent: bodies, which requests write and send themselves; temporary files, which `server_base::files` creates, except
 //! for copies.
 
-use std::ffi::OsStr;
-use std::fs::{self, DirBuilder, File, Metadata, OpenOptions, ReadDir};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use rustix::fs::statvfs;
+use rustix::fs::{Dir, Mode, OFlags, statvfs};
 
-use crate::disk::{HEADER_BYTES, Header, Invalid, Prefix, parse, parse_unknown};
-use crate::key::{CacheKey, EntryId};
+use crate::disk::{HEADER_BYTES, Header, Invalid, Prefix, parse_unknown};
+use crate::key::EntryId;
 use crate::names::{Levels, temp_path};
 
 /// The first read of a file, bytes.
@@ -118,15 +119,43 @@ impl Directory {
     /// Returns the path of an entry.
     #[must_use]
     pub fn path_of(&self, id: &EntryId) -> PathBuf {
-        let path = self.levels.path(self.path.as_os_str().as_bytes(), id);
-        PathBuf::from(OsStr::from_bytes(&path))
+        PathBuf::from(OsString::from_vec(self.path_bytes(id)))
     }
 
-    /// Returns the size of a file on the disk, in blocks.
+    /// Returns the path of an entry, as bytes.
     #[must_use]
-    pub fn blocks(&self, meta: &Metadata) -> u32 {
-        let bytes = meta.blocks() * SYSTEM_BLOCK_BYTES;
+    pub fn path_bytes(&self, id: &EntryId) -> Vec<u8> {
+        self.levels.path(self.path.as_os_str().as_bytes(), id)
+    }
+
+    /// Returns the path of the subdirectory of an entry.
+    #[must_use]
+    pub fn parent_bytes(&self, id: &EntryId) -> Vec<u8> {
+        let mut path = self.path_bytes(id);
+        let end = path.iter().rposition(|byte| *byte == b'/');
+        path.truncate(end.unwrap_or(0));
+        path
+    }
+
+    /// Creates the subdirectories of an entry.
+    ///
+    /// # Errors
+    /// A directory cannot be created.
+    pub fn create_parents(&self, id: &EntryId) -> io::Result<()> {
+        self.create_parent(&self.path_of(id))
+    }
+
+    /// Returns the blocks of a file with this size on the disk, in units of 512 bytes (`st_blocks` of stat(2)).
+    #[must_use]
+    pub fn blocks(&self, units: u64) -> u32 {
+        let bytes = units.saturating_mul(SYSTEM_BLOCK_BYTES);
         u32::try_from(bytes.div_ceil(self.block_bytes)).unwrap_or(u32::MAX)
+    }
+
+    /// Returns the size of an open file on the disk, in blocks; 0 if it cannot be described.
+    pub fn blocks_of(&self, file: impl AsFd) -> u32 {
+        let units = rustix::fs::fstat(file).map_or(0, |stat| stat.st_blocks);
+        self.blocks(units.unsigned_abs())
     }
 
     /// Returns the bytes that are available to files of the worker.
@@ -215,24 +244,8 @@ impl Directory {
     pub fn open_entry(&self, id: &EntryId, body_start: u16) -> io::Result<(File, FileStart)> {
         let file = File::open(self.path_of(id))?;
         let identity = FileIdentity::of(&file.metadata()?);
-        let len = identity.len;
-        let mut bytes = Vec::new();
-        let mut needed = match usize::from(body_start) {
-            0 => READ_BYTES,
-            len => len.max(HEADER_BYTES),
-        };
-        loop {
-            let at = bytes.len();
-            let end = usize::try_from(len).unwrap_or(usize::MAX).min(needed);
-            bytes.resize(end.max(at), 0);
-            file.read_exact_at(&mut bytes[at..], at as u64)?;
-            match parse_unknown(&bytes, len) {
-                Err(Invalid::Incomplete { needed: more }) if more > bytes.len() && at < end => {
-                    needed = more;
-                }
-                _ => return Ok((file, FileStart { bytes, identity })),
-            }
-        }
+        let start = FileStart::read(&file, identity, body_start)?;
+        Ok((file, start))
     }
 
     /// Returns the state of the file of an entry.
@@ -302,8 +315,10 @@ impl Directory {
     }
 
     /// Reads the names of a subdirectory, a path below this directory; the directory itself if it is empty.
-    pub(crate) fn list(&self, below: &[u8]) -> io::Result<ReadDir> {
-        fs::read_dir(self.path.join(OsStr::from_bytes(below)))
+    pub(crate) fn list(&self, below: &[u8]) -> io::Result<Dir> {
+        let path = self.path.join(OsStr::from_bytes(below));
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Dir::new(rustix::fs::open(&path, flags, Mode::empty())?)?)
     }
 
     /// Removes a file by its path below this directory.
@@ -332,6 +347,20 @@ fn create_temp(path: &Path) -> io::Result<(PathBuf, File)> {
     }
 }
 
+/// Reads bytes at a position until the buffer is full.
+fn read_exact_at(file: BorrowedFd<'_>, mut buffer: &mut [u8], mut at: u64) -> io::Result<()> {
+    while !buffer.is_empty() {
+        match rustix::io::retry_on_intr(|| rustix::io::pread(file, &mut *buffer, at))? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            len => {
+                buffer = &mut buffer[len..];
+                at += len as u64;
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Returns whether the file of a finished operation existed.
 fn exists(done: io::Result<()>) -> io::Result<bool> {
     match done {
@@ -341,27 +370,42 @@ fn exists(done: io::Result<()>) -> io::Result<bool> {
 }
 
 impl FileStart {
+    /// Reads all before the body of a file with this identity. `body_start` is that of [`Directory::open_entry`].
+    ///
+    /// # Errors
+    /// The file cannot be read, or is shorter.
+    pub fn read(file: impl AsFd, identity: FileIdentity, body_start: u16) -> io::Result<Self> {
+        let len = usize::try_from(identity.len).unwrap_or(usize::MAX);
+        let mut bytes = Vec::new();
+        let mut needed = match usize::from(body_start) {
+            0 => READ_BYTES,
+            len => len.max(HEADER_BYTES),
+        };
+        loop {
+            let (at, end) = (bytes.len(), len.min(needed));
+            if end <= at {
+                return Ok(Self { bytes, identity });
+            }
+            bytes.resize(end, 0);
+            read_exact_at(file.as_fd(), &mut bytes[at..], at as u64)?;
+            // A damaged file is noticed when it is parsed.
+            let header = Header::parse(&bytes);
+            needed = header.map_or(0, |header| usize::from(header.body_start));
+        }
+    }
+
+    /// Returns the bytes that were read: all before the body, and possibly a part of the body.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
     /// Parses it.
     ///
     /// # Errors
     /// The file is damaged.
     pub fn parse(&self) -> Result<Prefix<'_>, Invalid> {
         parse_unknown(&self.bytes, self.identity.len)
-    }
-
-    /// Parses it, and verifies that it belongs to a key.
-    ///
-    /// # Errors
-    /// The file is damaged, or has another key.
-    pub fn parse_for(&self, key: &CacheKey) -> Result<Prefix<'_>, Invalid> {
-        parse(&self.bytes, self.identity.len, key)
-    }
-
-    /// Returns its length, bytes.
-    #[must_use]
-    #[expect(clippy::len_without_is_empty, reason = "it is never empty")]
-    pub fn len(&self) -> usize {
-        self.bytes.len()
     }
 
     /// Returns the identity of its file.

@@ -16,6 +16,11 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use server_base::waker::RemoteWaker;
 
+use crate::directory::FileIdentity;
+use crate::key::CacheKey;
+use crate::response_head::HeadFormat;
+use crate::stored_head::StoredHead;
+
 /// Maximum number of consumers of a fill; others ask the server themselves.
 pub const READERS_MAX: usize = 10_000;
 
@@ -35,9 +40,43 @@ pub struct Fill {
 #[derive(Debug)]
 pub struct FillHead {
     /// All bytes before the body ([`crate::disk::encode`]).
-    pub prefix: Box<[u8]>,
-    /// The file that grows. A consumer duplicates the descriptor, so that the file outlives its name.
-    pub file: File,
+    prefix: Box<[u8]>,
+    file: Arc<File>,
+    /// The parsed bytes, once a consumer has parsed them.
+    parsed: OnceLock<Arc<StoredHead>>,
+}
+
+impl FillHead {
+    /// The begin of an entry in a file. Consumers keep the file open, so that it outlives its name.
+    #[must_use]
+    pub fn new(prefix: Box<[u8]>, file: Arc<File>) -> Self {
+        Self {
+            prefix,
+            file,
+            parsed: OnceLock::new(),
+        }
+    }
+
+    /// Returns the file that grows.
+    #[must_use]
+    pub fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the parsed bytes before the body, one value for all consumers; `None` if they are of another key or format.
+    #[must_use]
+    pub fn parse(&self, key: &CacheKey, format: HeadFormat) -> Option<Arc<StoredHead>> {
+        if let Some(parsed) = self.parsed.get() {
+            return parsed.is_of(key, format).then(|| Arc::clone(parsed));
+        }
+        let identity = FileIdentity {
+            uniq: 0,
+            len: self.prefix.len() as u64,
+        };
+        // A failure concerns this key alone, so it is not kept for other consumers.
+        let head = StoredHead::parse(&self.prefix, identity, key, format).ok()?;
+        Some(Arc::clone(self.parsed.get_or_init(|| Arc::new(head))))
+    }
 }
 
 /// How far a fill is.

@@ -7,16 +7,15 @@ use std::sync::mpsc;
 use server_base::waker::{WakeKey, WakeQueue, Waker};
 
 use super::*;
+use crate::disk::{self, Header};
 
 fn waker(queue: &WakeQueue, owner: u64) -> Waker {
     Waker::new(WakeKey { owner, stream: 0 }, queue)
 }
 
 fn head() -> FillHead {
-    FillHead {
-        prefix: (*b"prefix").into(),
-        file: File::open("/dev/null").expect("every system has it"),
-    }
+    let file = File::open("/dev/null").expect("every system has it");
+    FillHead::new((*b"prefix").into(), Arc::new(file))
 }
 
 #[test]
@@ -115,10 +114,7 @@ fn readers_of_other_threads_read_all_bytes_of_a_growing_file() {
             std::thread::spawn(move || consume(&reader, n))
         })
         .collect();
-    fill.set_head(FillHead {
-        prefix: Box::default(),
-        file: read,
-    });
+    fill.set_head(FillHead::new(Box::default(), Arc::new(read)));
     for n in 0..PIECES {
         file.write_all(&n.to_le_bytes()).expect("there is space");
         fill.advance(4);
@@ -154,4 +150,24 @@ fn consume(reader: &FillReader, owner: u64) -> Vec<u8> {
             queue.take();
         }
     }
+}
+
+#[test]
+fn consumers_share_the_parsed_head_of_their_key() {
+    let [own, other] =
+        ["key", "other"].map(|text| CacheKey::new(text.as_bytes()).expect("it is short"));
+    let response = b"HTTP/1.1 200 OK\r\nX-Own: 1\r\n\r\n";
+    let prefix = disk::encode(&Header::default(), &own, response, None).expect("it is short");
+    let file = File::open("/dev/null").expect("every system has it");
+    let head = FillHead::new(prefix.into(), Arc::new(file));
+    // A failure with another key, as the first use or later, is not kept.
+    assert!(head.parse(&other, HeadFormat::Http).is_none());
+    let first = head
+        .parse(&own, HeadFormat::Http)
+        .expect("it is that of the key");
+    let second = head
+        .parse(&own, HeadFormat::Http)
+        .expect("it is that of the key");
+    assert!(Arc::ptr_eq(&first, &second), "it is parsed once");
+    assert!(head.parse(&other, HeadFormat::Http).is_none());
 }

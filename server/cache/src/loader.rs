@@ -1,16 +1,16 @@
 //! Loads the names of a cache's files into its index, in bounded steps.
 //!
-//! As in nginx, the loader removes three kinds of files: files shorter than a head, names of 32 characters that are no hash,
-//! and files beyond `keys_zone`. Unlike nginx, it leaves files and directories alone that no cache names, so that a wrong path
-//! costs no data. A file in a subdirectory of other `levels` is removed: no request would find it. So is a temporary file
-//! that nothing was written to for [`TEMP_AGE_S`]: its worker was killed.
+//! As in nginx, the loader removes files shorter than a head, and files beyond `keys_zone`. It also removes names of 32
+//! characters without a hash. Unlike nginx, it keeps all other names, so that a wrong path costs no data. A file in a
+//! subdirectory of other `levels` is removed: no request would find it. Temporary files without a write for
+//! [`TEMP_AGE_S`] are removed, too: their worker was killed.
 //!
 //! Absent: verification of heads, which is done when a file is opened.
 
-use std::fs::{DirEntry, Metadata, ReadDir};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+
+use rustix::fs::{AtFlags, Dir, DirEntry, FileType, Stat, statat};
+use rustix::io::Errno;
 
 use crate::directory::Directory;
 use crate::disk::HEADER_BYTES;
@@ -26,13 +26,15 @@ pub const TEMP_AGE_S: i64 = 86_400;
 #[derive(Debug)]
 pub struct Loader {
     directories: Vec<Listing>,
+    /// A path that is compared.
+    path: Vec<u8>,
     counts: LoadCounts,
 }
 
 /// A directory that is read.
 #[derive(Debug)]
 struct Listing {
-    names: ReadDir,
+    names: Dir,
     /// Its path below that of the cache, with a slash at its end; empty for that of the cache.
     below: Vec<u8>,
 }
@@ -72,6 +74,7 @@ impl Loader {
                 names: directory.list(b"")?,
                 below: Vec::new(),
             }],
+            path: Vec::new(),
             counts: LoadCounts::default(),
         })
     }
@@ -93,13 +96,15 @@ impl Loader {
     ) -> LoadStep {
         let mut step = Step::new(pace, clock);
         while let Some(listing) = self.directories.last_mut() {
-            match listing.names.next() {
+            match listing.names.read() {
                 None => {
                     self.directories.pop();
                     continue;
                 }
+                Some(Ok(entry)) if matches!(entry.file_name().to_bytes(), b"." | b"..") => continue,
                 Some(entry) => {
-                    let done = entry.and_then(|entry| self.add(directory, index, &entry, now_s));
+                    let done = entry.map_err(io::Error::from);
+                    let done = done.and_then(|entry| self.add(directory, index, &entry, now_s));
                     self.note(done);
                 }
             }
@@ -130,16 +135,19 @@ impl Loader {
         entry: &DirEntry,
         now_s: u32,
     ) -> io::Result<()> {
-        let (kind, name) = (entry.file_type()?, entry.file_name());
-        let name = name.as_bytes();
         let depth = self.directories.len();
-        let below = self
-            .directories
-            .last()
-            .map_or(&b""[..], |listing| &listing.below[..]);
-        let path = [below, name].concat();
-        if kind.is_dir() {
+        let Some(listing) = self.directories.last() else {
+            return Ok(());
+        };
+        let name = entry.file_name().to_bytes();
+        let kind = match entry.file_type() {
+            // Some file systems have it in the metadata alone.
+            FileType::Unknown => FileType::from_raw_mode(listing.describe(entry)?.st_mode),
+            kind => kind,
+        };
+        if kind == FileType::Directory {
             if depth <= LEVELS_MAX && FileName::is_level(name) {
+                let path = [&listing.below, name].concat();
                 let names = directory.list(&path)?;
                 let below = [&path[..], b"/"].concat();
                 self.directories.push(Listing { names, below });
@@ -148,15 +156,20 @@ impl Loader {
             }
             return Ok(());
         }
-        let file = FileName::of(name);
+        let (file, is_file) = (FileName::of(name), kind == FileType::RegularFile);
+        let is_in_place = match file {
+            FileName::Entry(id) => listing.has_entry(directory, &id, &mut self.path),
+            _ => false,
+        };
         let handling = match file {
             FileName::Foreign => Handling::Ignored,
             FileName::Broken => Handling::Removed,
-            FileName::Temp if kind.is_file() && is_old(entry, now_s)? => Handling::Removed,
+            FileName::Temp if is_file && is_old(&listing.describe(entry)?, now_s) => {
+                Handling::Removed
+            }
             FileName::Temp => Handling::Ignored,
-            FileName::Entry(id) if kind.is_file() && is_at(directory, &id, &path) => {
-                let meta = entry.metadata()?;
-                load(directory, index, &id, &meta, now_s)
+            FileName::Entry(id) if is_file && is_in_place => {
+                load(directory, index, &id, &listing.describe(entry)?, now_s)
             }
             FileName::Entry(_) => Handling::Removed,
         };
@@ -165,12 +178,11 @@ impl Loader {
             Handling::Loaded => self.counts.loaded += 1,
             Handling::Ignored => self.counts.ignored += 1,
             Handling::Removed => {
+                let path = [&listing.below, name].concat();
                 let remove = || directory.remove_below(&path);
                 let removed = match file {
                     // A request may have stored the entry meanwhile.
-                    FileName::Entry(id) if is_at(directory, &id, &path) => {
-                        index.remove_unused(&id, remove)
-                    }
+                    FileName::Entry(id) if is_in_place => index.remove_unused(&id, remove),
                     _ => Some(remove()),
                 };
                 match removed {
@@ -186,6 +198,25 @@ impl Loader {
     }
 }
 
+impl Listing {
+    /// Describes a name, without following a link.
+    fn describe(&self, entry: &DirEntry) -> Result<Stat, Errno> {
+        statat(
+            self.names.fd()?,
+            entry.file_name(),
+            AtFlags::SYMLINK_NOFOLLOW,
+        )
+    }
+
+    /// Whether the file of an entry belongs into this directory. `path` is memory for the comparison.
+    fn has_entry(&self, directory: &Directory, id: &EntryId, path: &mut Vec<u8>) -> bool {
+        path.clear();
+        directory.levels().append(id, path);
+        let end = path.iter().rposition(|byte| *byte == b'/');
+        path[..end.map_or(0, |end| end + 1)] == *self.below
+    }
+}
+
 /// The handling of a file.
 enum Handling {
     Loaded,
@@ -194,17 +225,12 @@ enum Handling {
 }
 
 /// Loads the file of an entry.
-fn load(
-    directory: &Directory,
-    index: &Index,
-    id: &EntryId,
-    meta: &Metadata,
-    now_s: u32,
-) -> Handling {
-    if meta.size() < HEADER_BYTES as u64 {
+fn load(directory: &Directory, index: &Index, id: &EntryId, stat: &Stat, now_s: u32) -> Handling {
+    if stat.st_size < HEADER_BYTES as i64 {
         return Handling::Removed;
     }
-    match index.load(id, directory.blocks(meta), now_s) {
+    let blocks = directory.blocks(stat.st_blocks.unsigned_abs());
+    match index.load(id, blocks, now_s) {
         Loaded::Added => Handling::Loaded,
         Loaded::Known => Handling::Ignored,
         Loaded::Full => Handling::Removed,
@@ -212,15 +238,8 @@ fn load(
 }
 
 /// Whether nothing was written to a temporary file for a long time.
-fn is_old(entry: &DirEntry, now_s: u32) -> io::Result<bool> {
-    Ok(entry.metadata()?.mtime() < i64::from(now_s) - TEMP_AGE_S)
-}
-
-/// Whether an entry has this path below the directory.
-fn is_at(directory: &Directory, id: &EntryId, path: &[u8]) -> bool {
-    let mut expected = Vec::with_capacity(path.len());
-    directory.levels().append(id, &mut expected);
-    expected == path
+fn is_old(stat: &Stat, now_s: u32) -> bool {
+    stat.st_mtime < i64::from(now_s) - TEMP_AGE_S
 }
 
 #[cfg(test)]

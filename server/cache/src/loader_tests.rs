@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::fs;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::PathBuf;
 
 use super::*;

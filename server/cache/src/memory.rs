@@ -9,25 +9,22 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engines::http::ResponseHead;
-
-use crate::directory::{FileStart, FileState};
+use crate::directory::FileState;
 use crate::key::EntryId;
+use crate::stored_head::StoredHead;
 
 /// Maximum length of a body in memory, bytes.
 pub const MEMORY_BODY_BYTES_MAX: u64 = 64 << 10;
-/// Bytes of an entry besides its head and body.
-const ENTRY_BYTES: u64 = 256;
+/// Bytes of an entry besides the texts of its head and its body.
+const ENTRY_BYTES: u64 = 1024;
 /// Number of parts with a lock each.
 const SHARDS: usize = 16;
 
 /// A copy of a file.
 #[derive(Debug)]
 pub struct MemoryEntry {
-    /// All bytes before the body.
-    pub start: FileStart,
-    /// The parsed response head.
-    pub head: ResponseHead,
+    /// All before the body.
+    pub head: Arc<StoredHead>,
     /// The body.
     pub body: Box<[u8]>,
     /// The file at the time of the copy.
@@ -40,8 +37,7 @@ pub struct MemoryEntry {
 
 impl MemoryEntry {
     fn bytes(&self) -> u64 {
-        let head = self.start.len() + self.head.arena.len();
-        ENTRY_BYTES + (head + self.body.len()) as u64
+        ENTRY_BYTES + (self.head.bytes() + self.body.len()) as u64
     }
 }
 
@@ -176,8 +172,7 @@ mod tests {
 
     fn entry(bytes: usize) -> Arc<MemoryEntry> {
         Arc::new(MemoryEntry {
-            start: FileStart::default(),
-            head: ResponseHead::default(),
+            head: Arc::default(),
             body: vec![0; bytes].into(),
             state: FileState::default(),
             epoch: 0,

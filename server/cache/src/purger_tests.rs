@@ -1,6 +1,7 @@
 //! Purges over real files, and changes of files in place.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -58,7 +59,7 @@ impl Site {
             .publish(&temp, &fs::File::open(&temp).expect("it exists"), &key.id())
             .expect("one directory");
         let file = StoredFile {
-            blocks: self.directory.blocks(&meta),
+            blocks: self.directory.blocks(meta.blocks()),
             body_start,
             ..StoredFile::default()
         };

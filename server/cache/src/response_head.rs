@@ -17,9 +17,10 @@ use crate::disk::framed_head::{frame, unframe};
 use crate::rfc9111::FieldList;
 
 /// The form of a head, which depends on the protocol spoken with the server.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HeadFormat {
     /// A status line and fields: `proxy_pass`. The empty head is a response of HTTP/0.9.
+    #[default]
     Http,
     /// Fields, and the status in a status line or in `Status`: `scgi_pass`, `uwsgi_pass`. Encoded with a status line.
     Cgi,

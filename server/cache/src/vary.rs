@@ -67,7 +67,7 @@ pub fn variant_id(
 }
 
 /// Returns the names in a stored `Vary`, also behind tabs (RFC 9110 section 5.6.3).
-fn names(vary: &[u8]) -> impl Iterator<Item = &[u8]> {
+pub(crate) fn names(vary: &[u8]) -> impl Iterator<Item = &[u8]> {
     let parts = vary.split(|byte| matches!(byte, b' ' | b'\t' | b','));
     parts.filter(|part| !part.is_empty())
 }

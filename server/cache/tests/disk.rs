@@ -3,11 +3,15 @@
 //! Absent: files of nginx, which are in `nginx_files.rs`.
 
 use fastrand::Rng;
+use server_cache::directory::FileIdentity;
 use server_cache::disk::{
-    EncodeError, Header, Invalid, Notes, VARY_BYTES_MAX, body_length_at, encode, parse,
+    EncodeError, Header, Invalid, Notes, Prefix, VARY_BYTES_MAX, body_length_at, encode, parse,
     parse_unknown,
 };
 use server_cache::key::{CacheKey, EntryId, KEY_BYTES_MAX};
+use server_cache::response_head::{self, HeadFormat};
+use server_cache::rfc9111::ResponseFacts;
+use server_cache::stored_head::{Damage, StoredHead};
 use server_cache::tags::Tags;
 
 fn text(rng: &mut Rng, max: usize) -> Vec<u8> {
@@ -53,7 +57,10 @@ fn round_trip(rng: &mut Rng) {
         tags: tags.text(),
         body_len: maybe(rng, body_len),
     };
-    let mut head = [&text(rng, 400)[..], b"\r\n\r\n"].concat();
+    let mut head = match rng.bool() {
+        true => [&text(rng, 400)[..], b"\r\n\r\n"].concat(),
+        false => format!("HTTP/1.1 20{} X\r\nA: b\r\n\r\n", rng.u8(..10)).into_bytes(),
+    };
     // A head that begins with 0 is a frame of HTTP/2.
     head[0] = head[0].max(1);
     let has_notes = rng.bool();
@@ -77,11 +84,39 @@ fn round_trip(rng: &mut Rng) {
         ..header
     };
     assert_eq!(prefix.header, expected);
+    keeps_all(&bytes, file_len, &key, &prefix);
     // No byte of a damaged file may panic.
     let mut damaged = bytes.clone();
     damaged[rng.usize(..bytes.len())] = rng.u8(..);
     let _ = parse(&damaged, file_len, &key);
     let _ = parse_unknown(&damaged[..rng.usize(..bytes.len())], file_len);
+}
+
+/// A stored head has all parts of the prefix that it was parsed from.
+fn keeps_all(bytes: &[u8], file_len: u64, key: &CacheKey, prefix: &Prefix<'_>) {
+    let identity = FileIdentity {
+        uniq: 7,
+        len: file_len,
+    };
+    let parsed = StoredHead::parse(bytes, identity, key, HeadFormat::Http);
+    let Some(head) = response_head::parse(prefix.head, HeadFormat::Http) else {
+        return assert_eq!(parsed.err(), Some(Damage::Head));
+    };
+    let stored = parsed.expect("its head is no other");
+    assert_eq!(
+        (stored.header(), stored.notes()),
+        (prefix.header, prefix.notes)
+    );
+    assert_eq!(stored.tags(), prefix.notes.tags);
+    assert_eq!(stored.body_start(), u64::from(prefix.header.body_start));
+    assert_eq!(
+        (stored.body_len(), stored.identity()),
+        (prefix.body_len, identity)
+    );
+    assert_eq!(stored.head().arena, head.arena);
+    assert!(stored.is_of(key, HeadFormat::Http) && !stored.is_of(key, HeadFormat::Cgi));
+    let other = CacheKey::new([key.text(), b"x"].concat()).expect("it is short");
+    assert!(!stored.is_of(&other, HeadFormat::Http));
 }
 
 #[test]
@@ -164,4 +199,25 @@ fn a_head_in_frames_of_http_2_is_refused() {
         assert_eq!(parse(&bytes, len, &key), Err(Invalid::Frames));
         assert_eq!(parse_unknown(&bytes, len), Err(Invalid::Frames));
     }
+}
+
+#[test]
+fn facts_are_kept_for_the_first_settings() {
+    let key = CacheKey::new(*b"k").expect("it is short");
+    let bytes = encode(&Header::default(), &key, b"HTTP/1.1 200 OK\r\n\r\n", None);
+    let bytes = bytes.expect("it is short");
+    let identity = FileIdentity {
+        uniq: 0,
+        len: bytes.len() as u64,
+    };
+    let stored = StoredHead::parse(&bytes, identity, &key, HeadFormat::Http).expect("it is whole");
+    let status = |settings, status| {
+        let make = |_: &_| ResponseFacts {
+            status,
+            ..ResponseFacts::default()
+        };
+        stored.with_facts(settings, make, |facts| facts.status)
+    };
+    assert_eq!((status(1, 201), status(1, 202)), (201, 201));
+    assert_eq!((status(2, 203), status(1, 204)), (203, 201));
 }

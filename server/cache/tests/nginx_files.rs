@@ -205,7 +205,10 @@ fn read<'a>(bytes: &'a [u8], text: &str) -> (Prefix<'a>, ResponseFacts) {
 #[test]
 fn a_file_of_nginx_is_fresh_and_stale_at_its_times() {
     let (prefix, facts) = read(OK, "http://cache.test/a");
-    let (stored, date_s) = (Stored::of_file(&prefix, &facts), prefix.header.date_s);
+    let (stored, date_s) = (
+        Stored::of_file(&prefix.header, &prefix.notes, &facts),
+        prefix.header.date_s,
+    );
     let request = RequestDirectives::default();
     for (age_s, fresh, updating, error) in [
         (0, true, true, true),
@@ -229,7 +232,7 @@ fn a_file_of_nginx_is_fresh_and_stale_at_its_times() {
         age_s: Some(40),
         ..facts
     };
-    let stored = Stored::of_file(&prefix, &aged);
+    let stored = Stored::of_file(&prefix.header, &prefix.notes, &aged);
     assert_eq!((stored.age_s(date_s + 2), stored.ttl_s(date_s)), (42, 1000));
 }
 
@@ -247,7 +250,7 @@ fn times_of_the_binary_head_override_the_response_head() {
     ] {
         let header = &mut prefix.header;
         (header.valid_s, header.updating_s, header.error_s) = (valid_s, updating_s, error_s);
-        let stored = Stored::of_file(&prefix, &facts);
+        let stored = Stored::of_file(&prefix.header, &prefix.notes, &facts);
         assert_eq!(stored.ttl_s(date_s), valid_s.saturating_sub(date_s));
         assert_eq!(
             (stored.updating_s(), stored.error_s()),
@@ -255,7 +258,7 @@ fn times_of_the_binary_head_override_the_response_head() {
         );
     }
     let (prefix, facts) = read(CHUNKED, "/deep/x");
-    let stored = Stored::of_file(&prefix, &facts);
+    let stored = Stored::of_file(&prefix.header, &prefix.notes, &facts);
     let end_s = 4_102_444_555;
     assert!(stored.is_fresh(end_s - 1) && !stored.is_fresh(end_s));
 }
@@ -277,7 +280,7 @@ fn impossible_times_break_nothing() {
                 prefix.header.valid_s = valid_s;
                 prefix.header.date_s = date_s;
                 (prefix.header.updating_s, prefix.header.error_s) = (stale_s, stale_s);
-                let stored = Stored::of_file(&prefix, &facts);
+                let stored = Stored::of_file(&prefix.header, &prefix.notes, &facts);
                 assert!(!(stored.is_fresh(now_s) && valid_s <= now_s));
                 let is_served = may_serve_while_updating(&stored, false, now_s);
                 assert!(!is_served || stale_s > 0 || valid_s > now_s);
@@ -305,7 +308,7 @@ fn a_304_changes_only_the_times_of_the_binary_head() {
     let encoded = encode(&header, &key(text), old.head, Some(&notes));
     let mut bytes = encoded.expect("it is short");
     let (prefix, facts) = read(&bytes, text);
-    let stored = Stored::of_file(&prefix, &facts);
+    let stored = Stored::of_file(&prefix.header, &prefix.notes, &facts);
     assert_eq!((stored.age_s(5000), stored.ttl_s(5000)), (10, 990));
     assert_eq!((stored.age_s(4000), stored.ttl_s(4000)), (10, 990));
 
@@ -327,7 +330,7 @@ fn a_304_changes_only_the_times_of_the_binary_head() {
             (prefix.notes.response_ms, prefix.head),
             (response_ms, &head[..])
         );
-        let stored = Stored::of_file(&prefix, &facts);
+        let stored = Stored::of_file(&prefix.header, &prefix.notes, &facts);
         assert_eq!(stored.age_s(now_s + 5), age_s + 5);
         assert_eq!(stored.fresh_until_s, now_s + 4000 - i64::from(age_s));
         assert_eq!(stored.ttl_s(now_s), 4000 - i64::from(age_s));

@@ -52,6 +52,8 @@ pub enum Event {
     Status(u16),
     /// The `error_page` written here leads to this URI.
     ErrorPage(Pos, Vec<u8>),
+    /// The part of the cache: its zone and key, its use of a stored response, or the reason against.
+    Cache(String),
     /// A line for the error log, whether or not the log takes its level.
     Log(Level, String),
     /// A path was looked at: the call, the path, and the result. The core does not note this itself; a stand-in for

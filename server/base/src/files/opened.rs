@@ -4,6 +4,8 @@
 //! for one of many files has few CPU cache misses. Absent: opening files and comparing them with the disk, which the driver
 //! does.
 
+use std::any::Any;
+use std::cell::OnceCell;
 use std::io::Write;
 use std::rc::Rc;
 
@@ -27,6 +29,8 @@ pub struct Opened {
     etag_len: u8,
     /// The ETag, the date, and the bytes of a small file, concatenated.
     texts: Rc<[u8]>,
+    /// Data that a user of the file has derived from its bytes.
+    derived: OnceCell<Rc<dyn Any>>,
 }
 
 impl Opened {
@@ -42,6 +46,7 @@ impl Opened {
             has_content: false,
             etag_len,
             texts: texts.into(),
+            derived: OnceCell::new(),
         }
     }
 
@@ -63,6 +68,7 @@ impl Opened {
             has_content: true,
             etag_len,
             texts: Rc::from(memory.as_slice()),
+            derived: OnceCell::new(),
         })
     }
 
@@ -93,6 +99,20 @@ impl Opened {
         let begin = usize::from(self.etag_len) + DATE_BYTES;
         self.has_content
             .then(|| SharedBytes::part(&self.texts, begin, self.texts.len()))
+    }
+
+    /// Returns data derived from the bytes, if there is some of this type.
+    #[must_use]
+    pub fn derived<T: Any>(&self) -> Option<&T> {
+        self.derived.get()?.downcast_ref()
+    }
+
+    /// Keeps data derived from the bytes, for as long as this value is returned for the path. Data is kept for settled files
+    /// alone, and the first data stays.
+    pub fn set_derived<T: Any>(&self, data: T) {
+        if self.settled {
+            let _ = self.derived.set(Rc::new(data));
+        }
     }
 }
 
@@ -157,5 +177,17 @@ mod tests {
             }
         }
         assert!(Opened::with_content(meta(0, 1), &mut memory, |_| None).is_none());
+    }
+
+    #[test]
+    fn derived_data_is_kept_for_settled_files() {
+        let mut opened = Opened::new(None, meta(0, 1));
+        opened.set_derived(1_u8);
+        assert_eq!(opened.derived::<u8>(), None);
+        opened.settled = true;
+        opened.set_derived(1_u8);
+        opened.set_derived(2_u8);
+        assert_eq!(opened.derived::<u8>(), Some(&1));
+        assert_eq!(opened.derived::<u16>(), None);
     }
 }

@@ -40,6 +40,7 @@ pub(crate) const VALIDATED: StoredEntry = StoredEntry {
     body_start: 400,
     uniq: 77,
     epoch: 0,
+    walked: 0,
     valid_s: NOW_S as i64 + 60,
     is_stale: false,
     is_updating: false,

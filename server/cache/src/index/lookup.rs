@@ -11,7 +11,7 @@ use crate::key::EntryId;
 pub enum Lookup {
     /// There is a file.
     Stored(StoredEntry),
-    /// The server has failed a short time ago, unless [`Index::is_purged_since`] that epoch.
+    /// The server has failed a short time ago, unless [`Index::is_error_purged`].
     Error {
         /// The status.
         status: u16,
@@ -36,8 +36,10 @@ pub struct StoredEntry {
     pub body_start: u16,
     /// Inode number of its file; 0 if it is not known.
     pub uniq: u64,
-    /// Epoch of its response, for [`Index::check`] ([`Self::epoch_of`]).
+    /// Epoch of its response, for [`Index::check_hit`] ([`Self::epoch_of`]).
     pub epoch: u64,
+    /// Epoch of the latest purge that a walk had ended.
+    pub walked: u64,
     /// End of freshness, seconds since 1970; 0 if it is not known.
     pub valid_s: i64,
     /// Whether it is stale, whatever its file has: it was purged softly.
@@ -78,6 +80,8 @@ impl Index {
     /// Looks up the entry of a request, and counts it. `main` is the id of its key, `id` that of the key or a variant. A
     /// response is stored from request `min_uses` on.
     pub fn look_up(&self, id: &EntryId, main: &EntryId, min_uses: u32, now_s: u32) -> Lookup {
+        // Before the entry: a walk that ends in between is noticed by the check.
+        let walked = self.purges.ended();
         let (hash, mut shard) = self.lock(id);
         let Some(slot) = shard.table.find(hash, id) else {
             drop(shard);
@@ -96,6 +100,7 @@ impl Index {
                 body_start: node.body_start,
                 uniq: node.uniq,
                 epoch: node.epoch,
+                walked,
                 valid_s: node.valid_s,
                 is_stale: node.flags.has(Flags::STALE),
                 is_updating: node.fill.is_some(),
@@ -146,7 +151,7 @@ impl Index {
     }
 
     /// Adds the file of an entry that the cold index did not know. The caller has verified it, and has called
-    /// [`Self::check`] with epoch 0.
+    /// [`Self::check_hit`] without an entry.
     pub fn add_found(&self, id: &EntryId, main: &EntryId, file: StoredFile, now_s: u32) {
         let Some((mut shard, slot, is_new)) = self.entry(id, true) else {
             return;

@@ -19,6 +19,7 @@ fn an_entry_is_found_as_it_was_stored() {
         body_start: 400,
         uniq: 77,
         epoch: 0,
+        walked: 0,
         valid_s: i64::from(NOW_S) + 60,
         is_stale: false,
         is_updating: false,
@@ -129,7 +130,7 @@ fn a_purge_concerns_an_earlier_error() {
     let end = i64::from(NOW_S) + 10;
     let fail = || start(&index, key.id(), &key, OFF);
     let is_failed = || match look_up(&index, key.id(), &key) {
-        Lookup::Error { epoch, .. } => !index.is_purged_since(epoch, &key),
+        Lookup::Error { epoch, .. } => !index.is_error_purged(epoch, &key),
         _ => false,
     };
     let purges: [Purge; 2] = [
@@ -156,6 +157,9 @@ fn a_purge_concerns_an_earlier_error() {
         purge_hard(&index, &key);
     }
     fail().commit_error(&key, 502, end);
+    let Lookup::Error { epoch: found, .. } = look_up(&index, key.id(), &key) else {
+        panic!("it is stored");
+    };
     index
         .purge_prefix(b"/", PurgeMode::Hard)
         .expect("there are few");
@@ -163,6 +167,10 @@ fn a_purge_concerns_an_earlier_error() {
     while index.walk_step(&mut walk, &mut Vec::new()) {}
     index.end_walk(walk);
     assert_eq!(index.stats().entries, 0, "the walk forgets the error");
+    assert!(
+        index.is_error_purged(found, &key),
+        "it was looked up before"
+    );
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use super::core::Index;
+use super::lookup::StoredEntry;
 use super::node::Flags;
 use super::purges::{PurgeError, PurgeFacts, PurgeMode, Target};
 use crate::key::{CacheKey, EntryId};
@@ -25,6 +26,11 @@ impl Index {
     /// It is called once for many files, and must return at once.
     pub fn set_work_wake(&self, notify: impl Fn() + Send + Sync + 'static) {
         self.work.set(Arc::new(notify));
+    }
+
+    /// Ends the pause of periodic work.
+    pub fn wake_work(&self) {
+        self.work.wake();
     }
 
     /// Purges the entries of a key. Responses that are received at present are not stored.
@@ -106,15 +112,42 @@ impl Index {
 
     /// Returns the effect of purges on a stored response: to be called for each hit, after its head was read.
     ///
-    /// `epoch` is that of the lookup ([`super::StoredEntry::epoch`]), 0 for a file that the index did not know.
+    /// `entry` is that of the lookup, `None` for a file that the index did not know. `uniq` is the inode number of the
+    /// file. If a walk has ended since the lookup, an entry from before its purges counts as purged: the walk may have
+    /// removed it.
     #[must_use]
-    pub fn check(&self, epoch: u64, facts: &PurgeFacts<'_>) -> Option<PurgeMode> {
+    pub fn check_hit(
+        &self,
+        entry: Option<&StoredEntry>,
+        uniq: u64,
+        facts: &PurgeFacts<'_>,
+    ) -> Option<PurgeMode> {
+        // The index does not know a file only before the first walk.
+        let (epoch, seen) = entry.map_or((0, 0), |entry| (entry.epoch_of(uniq), entry.walked));
+        let found = self.check(epoch, facts);
+        // After the lists, since a purge leaves them behind the walk.
+        let walked = self.purges.ended();
+        match walked != seen && epoch < walked {
+            true => Some(PurgeMode::Hard),
+            false => found,
+        }
+    }
+
+    /// Returns the effect of purges on a response of this epoch.
+    pub(super) fn check(&self, epoch: u64, facts: &PurgeFacts<'_>) -> Option<PurgeMode> {
         self.purges.check(epoch, facts)
     }
 
-    /// Whether a purge later than an epoch may concern a response of a key with unknown tags: any purge of a tag may.
+    /// Whether a purge may concern an error that was looked up ([`super::Lookup::Error`]). A walk that has ended since the
+    /// failure may have removed it.
     #[must_use]
-    pub fn is_purged_since(&self, epoch: u64, key: &CacheKey) -> bool {
+    pub fn is_error_purged(&self, epoch: u64, key: &CacheKey) -> bool {
+        // The lists first, since a purge leaves them behind the walk.
+        self.is_purged_since(epoch, key) || self.purges.has_ended(epoch + 1)
+    }
+
+    /// Whether a purge later than an epoch may concern a response of a key with unknown tags: any purge of a tag may.
+    pub(super) fn is_purged_since(&self, epoch: u64, key: &CacheKey) -> bool {
         let facts = PurgeFacts {
             main: key.id(),
             key: key.text(),

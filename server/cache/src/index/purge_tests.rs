@@ -11,9 +11,10 @@ use crate::key::{CacheKey, EntryId};
 fn is_served(index: &Index, id: EntryId, key: &CacheKey, tags: &[u8]) -> bool {
     match look_up(index, id, key) {
         Lookup::Stored(entry) => {
-            !entry.is_stale && index.check(entry.epoch, &facts(key, tags)).is_none()
+            let checked = index.check_hit(Some(&entry), entry.uniq, &facts(key, tags));
+            !entry.is_stale && checked.is_none()
         }
-        Lookup::Unseen { .. } => index.check(0, &facts(key, tags)).is_none(),
+        Lookup::Unseen { .. } => index.check_hit(None, 0, &facts(key, tags)).is_none(),
         _ => false,
     }
 }
@@ -184,6 +185,35 @@ fn an_entry_that_was_stored_again_survives_the_walk() {
     assert!(is_served(&index, key.id(), &key, b"x"));
 }
 
+/// A request has found an entry when a walk removes it and ends its purge.
+#[test]
+fn a_walk_between_lookup_and_check_is_noticed() {
+    let index = index(100);
+    let keys = ["/purged", "/kept"].map(key);
+    for (key, tag) in keys.iter().zip([&b"x"[..], b"y"]) {
+        let token = start(&index, key.id(), key, OFF);
+        let committed = token.commit(&facts(key, tag), || Some(file(1)));
+        assert_eq!(committed, Committed::Stored);
+    }
+    index
+        .purge_tag(b"x", PurgeMode::Hard)
+        .expect("there are few");
+    let entry = stored(&index, keys[0].id(), &keys[0]);
+    let tags_of = |id: &EntryId| {
+        let is_first = *id == keys[0].id();
+        Some(match is_first {
+            true => (keys[0].clone(), &b"x"[..]),
+            false => (keys[1].clone(), &b"y"[..]),
+        })
+    };
+    assert_eq!(walk(&index, tags_of), 1);
+    let checked = index.check_hit(Some(&entry), entry.uniq, &facts(&keys[0], b"x"));
+    assert_eq!(checked, Some(PurgeMode::Hard));
+    let checked = index.check_hit(None, 0, &facts(&keys[0], b"x"));
+    assert_eq!(checked, Some(PurgeMode::Hard));
+    assert!(is_served(&index, keys[1].id(), &keys[1], b"y"));
+}
+
 /// A site with purges and requests at once. A response has the number of purges begun when its server made it.
 /// After the answer to a purge of its key, no response with a lower number may be served.
 struct PurgedSite {
@@ -213,7 +243,8 @@ impl PurgedSite {
         if let Lookup::Stored(entry) = look_up(index, id, key) {
             // The head is read from the file, and then verified.
             let version = self.files[n].load(Ordering::SeqCst);
-            if index.check(entry.epoch, &facts(key, b"x")).is_none() {
+            let checked = index.check_hit(Some(&entry), entry.uniq, &facts(key, b"x"));
+            if checked.is_none() {
                 let concerns = |purge: &u64| (self.concerns)(*purge, n);
                 let last = (0..before).rev().find(concerns);
                 let needed = last.map_or(0, |purge| purge + 1);

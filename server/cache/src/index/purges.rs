@@ -193,12 +193,19 @@ impl Purges {
 
     /// Whether a walk has ended the purge of this epoch.
     pub(super) fn has_ended(&self, epoch: u64) -> bool {
-        self.ended.load(Ordering::SeqCst) >= epoch
+        self.ended() >= epoch
     }
 
-    /// Forgets purges up to an epoch.
+    /// Returns the latest epoch that a walk has ended; 0 before the first walk.
+    pub(super) fn ended(&self) -> u64 {
+        self.ended.load(Ordering::SeqCst)
+    }
+
+    /// Forgets purges up to an epoch. A walk has ended them.
     pub(super) fn forget(&self, target: u64) {
         let _changes = self.lock_changes();
+        // Before the lists: a hit reads them first.
+        self.ended.fetch_max(target, Ordering::SeqCst);
         // Up to 132,096 targets are copied: hits read the old lists meanwhile.
         let later = self.read_lists(|lists| lists.later(target));
         let old = {
@@ -209,7 +216,6 @@ impl Purges {
         };
         // Freed without the lock.
         drop(old);
-        self.ended.fetch_max(target, Ordering::SeqCst);
     }
 
     /// Resets the epochs of empty lists, so that hits do not read them.

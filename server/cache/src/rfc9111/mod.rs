@@ -62,7 +62,7 @@ pub use stored_fields::{served_fields, stored_fields};
 pub use targeted::{CDN_CACHE_CONTROL, targeted_directives};
 pub use update::{HeadEffect, head_effect, updated_fields};
 pub use uri_reference::{TargetUri, resolve_same_origin};
-pub use validation::{Candidate, Validators, conditional_fields, freshened};
+pub use validation::{Candidate, Validators, conditional_fields, confirms, freshened};
 pub use vary::{Vary, VaryPolicy};
 
 #[cfg(test)]

@@ -26,6 +26,12 @@ pub struct RequestDirectives {
 }
 
 impl RequestDirectives {
+    /// Whether the client wants no stale response: it has `max-age` or `min-fresh`.
+    #[must_use]
+    pub fn wants_fresh(&self) -> bool {
+        self.max_age_s.is_some() || self.min_fresh_s.is_some()
+    }
+
     /// Parses the fields of a request. `Pragma: no-cache` is `no-cache` if there is no `Cache-Control`.
     #[must_use]
     pub fn of(request: FieldList<'_>) -> Self {

@@ -74,9 +74,7 @@ fn of_stored(request: &RequestDirectives, stored: &Stored<'_>, now_s: i64) -> Re
     if !directives.forbids_stale() && stored.is_within(request.max_stale_s, now_s) {
         return Reuse::Stale(StalePermission::MaxStale);
     }
-    // A request with max-age or min-fresh wants no stale response.
-    let wants_fresh = request.max_age_s.is_some() || request.min_fresh_s.is_some();
-    if !wants_fresh && may_serve_while_updating(stored, false, now_s) {
+    if !request.wants_fresh() && may_serve_while_updating(stored, false, now_s) {
         return Reuse::Stale(StalePermission::WhileRevalidate);
     }
     Reuse::Validate(ValidationReason::Stale)

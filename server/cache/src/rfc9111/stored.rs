@@ -9,7 +9,7 @@ use super::age::current_age_s;
 use super::directives::{DirectiveSet, saturated};
 use super::message::ResponseFacts;
 use super::response_directives::ResponseDirectives;
-use crate::disk::{Header, Prefix};
+use crate::disk::{Header, Notes};
 
 /// A mark of a stored response, made by an invalidation or a purge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -76,10 +76,9 @@ impl<'a> Stored<'a> {
     /// response stale or old. The `Age` of a response head without notes counts from the last validation, since nginx does
     /// not store the `Age` of a 304.
     #[must_use]
-    pub fn of_file(prefix: &Prefix<'_>, facts: &'a ResponseFacts) -> Self {
-        let header = &prefix.header;
+    pub fn of_file(header: &Header<'_>, notes: &Notes<'_>, facts: &'a ResponseFacts) -> Self {
         let stale_s = |seconds: i64| (seconds > 0).then(|| saturated(seconds));
-        let received_s = prefix.notes.response_ms.map(|ms| ms.div_euclid(1000));
+        let received_s = notes.response_ms.map(|ms| ms.div_euclid(1000));
         let (response_time_s, initial_age_s) = match received_s {
             None => (header.date_s, facts.age_s.unwrap_or(0)),
             // `date_s` contains the age, whether the response was validated since or not.

@@ -116,6 +116,25 @@ pub fn freshened(received: Validators<'_>, stored: &[Candidate<'_>]) -> Vec<usiz
     latest.into_iter().collect()
 }
 
+/// Whether a 304 response is about the one stored response that was to be validated (RFC 9111 section 4.3.4).
+///
+/// Entity tags are compared weakly: servers that compress send a weak tag with the response and the strong one with the
+/// 304. Dates decide if one of the two has no tag. A 304 without validators is about the stored response.
+#[must_use]
+pub fn confirms(received: Validators<'_>, stored: Validators<'_>) -> bool {
+    match (received.etag, stored.etag) {
+        (Some(tag), Some(own)) => weakly_equal(tag, own),
+        (Some(_), None) => {
+            let dates = (received.last_modified, stored.last_modified);
+            matches!(dates, (Some(date), Some(own)) if date == own)
+        }
+        (None, _) => match (received.last_modified, stored.last_modified) {
+            (Some(date), Some(own)) => date == own,
+            _ => true,
+        },
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +197,30 @@ mod tests {
         assert_eq!(request(Some(selected), &variants), union);
         assert_eq!(request(None, &variants[..1]), ["If-None-Match: \"b\""]);
         assert_eq!(request(None, &[]), [""; 0]);
+    }
+
+    /// RFC 9111 section 4.3.4.
+    #[test]
+    fn a_304_with_other_validators_confirms_nothing() {
+        for (received, stored, expected) in [
+            (("\"a\"", ""), ("\"a\"", DATE), true),
+            (("\"a\"", LATER), ("\"a\"", DATE), true),
+            (("W/\"a\"", ""), ("\"a\"", ""), true),
+            (("\"a\"", ""), ("W/\"a\"", ""), true),
+            (("\"b\"", DATE), ("\"a\"", DATE), false),
+            (("W/\"b\"", ""), ("W/\"a\"", ""), false),
+            (("\"b\"", ""), ("", DATE), false),
+            (("\"b\"", DATE), ("", DATE), true),
+            (("", DATE), ("\"a\"", DATE), true),
+            (("", LATER), ("\"a\"", DATE), false),
+            (("", LATER), ("\"a\"", ""), true),
+            (("", ""), ("\"a\"", DATE), true),
+        ] {
+            let (one, other) = (fields(received.0, received.1), fields(stored.0, stored.1));
+            let of = |list| Validators::of(FieldList::from(list));
+            let found = confirms(of(&one), of(&other));
+            assert_eq!(found, expected, "{received:?} {stored:?}");
+        }
     }
 
     /// RFC 9111 section 4.3.4.

@@ -11,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use conf::{ConfError, Directive};
-use server_base::files::TempDir;
 use server_base::periodic_task::PeriodicTask;
 
 use super::path::CachePath;
@@ -69,10 +68,7 @@ impl DeclaredCaches {
             name: id.name.clone(),
             shared: SharedCache::attach(id, written.zone_bytes),
             max_bytes: written.limits.max_bytes,
-            temp_dir: (!written.uses_temp_path).then(|| TempDir {
-                path: written.path.clone(),
-                levels: [0; 3],
-            }),
+            uses_temp_path: written.uses_temp_path,
         });
         self.0.push(DeclaredCache {
             module,

@@ -90,13 +90,9 @@ fn directories_are_made_and_are_not_those_of_temporary_files() {
 #[test]
 fn temporary_files_are_in_the_directory_if_use_temp_path_is_off() {
     let (_, zone) = load("/declared/t keys_zone=a:1m");
-    assert_eq!(zone.temp_dir, None);
+    assert!(zone.uses_temp_path);
     let (_, zone) = load("/declared/u keys_zone=a:1m use_temp_path=off");
-    let expected = TempDir {
-        path: b"/declared/u".to_vec(),
-        levels: [0; 3],
-    };
-    assert_eq!(zone.temp_dir, Some(expected));
+    assert!(!zone.uses_temp_path);
 }
 
 #[test]

@@ -149,6 +149,37 @@ pub struct KeyText {
     pub value: Value,
     /// Whether it has the method of the request.
     pub has_method: bool,
+    /// Whether it depends on scheme, host and URI of the request alone.
+    pub is_of_uri: bool,
+}
+
+/// Variables of scheme, host and URI.
+const URI_VARIABLES: [&[u8]; 14] = [
+    b"scheme",
+    b"https",
+    b"proxy_host",
+    b"proxy_port",
+    b"host",
+    b"http_host",
+    b"server_name",
+    b"server_port",
+    b"request_uri",
+    b"uri",
+    b"document_uri",
+    b"args",
+    b"query_string",
+    b"is_args",
+];
+
+/// Returns the names of the variables in a text, also those in braces.
+pub fn variables(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let parts = text.split(|byte| *byte == b'$').skip(1);
+    parts.map(|part| {
+        let part = part.strip_prefix(b"{").unwrap_or(part);
+        let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
+        let end = part.iter().position(|byte| !is_of_name(byte));
+        &part[..end.unwrap_or(part.len())]
+    })
 }
 
 impl FromArgs for KeyText {
@@ -159,6 +190,7 @@ impl FromArgs for KeyText {
         Ok(Self {
             value: Value::compile(cx, d, d.word(0))?,
             has_method: has(b"$request_method") || has(b"${request_method}"),
+            is_of_uri: variables(d.arg(0)).all(|name| URI_VARIABLES.contains(&name)),
         })
     }
 }

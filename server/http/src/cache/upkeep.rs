@@ -9,9 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, PoisonError};
 
 use conf::os_error;
-use server_base::clock::mono_ms;
 use server_base::errlog::{ErrorLog, Printable};
-use server_base::periodic_task::{PeriodicTask, Wake};
+use server_base::periodic_task::{PeriodicTask, TaskClock, Wake};
 use server_cache::directory::Directory;
 use server_cache::index::entries_max;
 use server_cache::manager::ManagerConf;
@@ -99,8 +98,8 @@ impl Maintenance {
 }
 
 impl PeriodicTask for Maintenance {
-    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
-        Some(self.run_at(&mono_ms, now_s, log))
+    fn run(&self, clock: &TaskClock<'_>, log: &ErrorLog) -> Option<u64> {
+        Some(self.run_at(clock.mono_ms, clock.unix_s, log))
     }
 
     fn set_wake(&self, wake: &Wake) {

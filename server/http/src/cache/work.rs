@@ -1,4 +1,4 @@
-//! Periodic work on a cache: loader, manager and purger, each in bounded steps with pauses of its own.
+//! Periodic work on a cache: the thread of the loader, and manager and purger in bounded steps with pauses of their own.
 //!
 //! The state belongs to the cache and outlives a reload, so that a load in progress goes on. The settings are those of
 //! the configuration that is served.
@@ -7,13 +7,15 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 
 use conf::os_error;
 use server_base::errlog::{ErrorLog, Level, Printable};
 use server_cache::directory::Directory;
 use server_cache::index::Index;
 use server_cache::key::EntryId;
-use server_cache::loader::{LoadStep, Loader};
+use server_cache::loader::{LoadCounts, Loader};
+use server_cache::loading::LoadingThread;
 use server_cache::manager::{ManagedFiles, ManagerConf, manage};
 use server_cache::pace::Pace;
 use server_cache::purger::{PurgeStep, Purger};
@@ -48,8 +50,8 @@ enum Loading {
     New,
     /// It begins at this time.
     Waiting(u64),
-    /// Its next step is due at this time.
-    Running(Box<Loader>, u64),
+    /// A thread loads.
+    Running(LoadingThread),
     Done,
 }
 
@@ -66,7 +68,7 @@ pub(super) struct WorkConf {
 
 /// The cache and the times of a run.
 pub(super) struct Run<'a> {
-    pub(super) index: &'a Index,
+    pub(super) index: &'a Arc<Index>,
     pub(super) directory: &'a Directory,
     pub(super) log: &'a ErrorLog,
     /// Returns monotonic milliseconds.
@@ -96,44 +98,49 @@ impl Work {
         }
         let due_ms = self.manager_due_ms.min(self.purger_due_ms);
         let due_ms = match self.loading {
-            Loading::New | Loading::Done => due_ms,
-            Loading::Waiting(load_ms) | Loading::Running(_, load_ms) => due_ms.min(load_ms),
+            Loading::New | Loading::Running(_) | Loading::Done => due_ms,
+            Loading::Waiting(load_ms) => due_ms.min(load_ms),
         };
         due_ms.saturating_sub((run.clock)())
     }
 
-    /// Does a step of the loader, if it is due.
+    /// Starts the thread of the loader if it is due, and logs its end.
     fn load(&mut self, pace: Pace, run: &Run<'_>) {
         let now_ms = (run.clock)();
         self.loading = match std::mem::take(&mut self.loading) {
             Loading::New => Loading::Waiting(now_ms + LOADER_DELAY_MS),
-            Loading::Waiting(due_ms) if due_ms <= now_ms => match Loader::new(run.directory) {
-                Ok(loader) => self.load_step(Box::new(loader), pace, run),
-                Err(error) => {
-                    let (path, error) = (run.directory.path(), os_error(&error));
-                    let path = Printable::path(path);
-                    self.log_once(run.log, format!("opendir() \"{path}\" failed ({error})"));
-                    Loading::Waiting(now_ms + RETRY_MS)
+            Loading::Waiting(due_ms) if due_ms <= now_ms => self.start_loader(pace, run),
+            Loading::Running(thread) => match thread.counts() {
+                None => {
+                    thread.set_pace(pace);
+                    Loading::Running(thread)
+                }
+                Some(counts) => {
+                    log_loaded(&counts, run);
+                    // A purge may have waited for the last file.
+                    self.purger_due_ms = 0;
+                    Loading::Done
                 }
             },
-            Loading::Running(loader, due_ms) if due_ms <= now_ms => {
-                self.load_step(loader, pace, run)
-            }
             later => later,
         };
     }
 
-    fn load_step(&mut self, mut loader: Box<Loader>, pace: Pace, run: &Run<'_>) -> Loading {
-        let step = loader.step(run.directory, run.index, pace, run.clock, run.now_s);
-        match step {
-            LoadStep::Again(pause_ms) => Loading::Running(loader, (run.clock)() + pause_ms),
-            LoadStep::Done => {
-                log_loaded(&loader, run);
-                // A purge may have waited for the last file.
-                self.purger_due_ms = 0;
-                Loading::Done
+    fn start_loader(&mut self, pace: Pace, run: &Run<'_>) -> Loading {
+        let path = Printable::path(run.directory.path());
+        let (call, error) = match Loader::new(run.directory) {
+            Err(error) => ("opendir()", error),
+            Ok(loader) => {
+                let directory = run.directory.clone();
+                match LoadingThread::start(loader, directory, run.index, pace, run.now_s) {
+                    Ok(thread) => return Loading::Running(thread),
+                    Err(error) => ("pthread_create()", error),
+                }
             }
-        }
+        };
+        let error = os_error(&error);
+        self.log_once(run.log, format!("{call} \"{path}\" failed ({error})"));
+        Loading::Waiting((run.clock)() + RETRY_MS)
     }
 
     /// Does a step of the purger, and returns the milliseconds until the next one.
@@ -166,9 +173,8 @@ impl Work {
     }
 }
 
-fn log_loaded(loader: &Loader, run: &Run<'_>) {
+fn log_loaded(counts: &LoadCounts, run: &Run<'_>) {
     let path = Printable::path(run.directory.path());
-    let counts = loader.counts();
     if let Some(first) = &counts.first_error {
         let errors = counts.errors;
         run.log.write(

@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
-use server_base::files::TempDir;
 use server_cache::directory::Directory;
 use server_cache::index::{Index, PurgeError, PurgeMode, entries_max};
 use server_cache::key::CacheKey;
 use server_cache::memory::Memory;
 use server_cache::names::Levels;
+use server_cache::similar::SimilarVariants;
 
 use super::counts::CacheCounts;
 use super::work::Work;
@@ -32,8 +32,8 @@ pub struct CacheZone {
     pub name: Box<[u8]>,
     /// The state that reloads keep.
     pub shared: Arc<SharedCache>,
-    /// The directory of temporary files with `use_temp_path=off`; `None`: `*_temp_path` of the location.
-    pub temp_dir: Option<TempDir>,
+    /// Whether temporary files are in `*_temp_path` of the location (`use_temp_path`), not beside their entry.
+    pub uses_temp_path: bool,
     /// `max_size`, bytes.
     pub max_bytes: Option<u64>,
 }
@@ -67,6 +67,8 @@ pub struct SharedCache {
     pub index: Arc<Index>,
     /// Copies of small files.
     pub memory: Memory,
+    /// Variants by the meaning of the fields of a request.
+    pub similar: SimilarVariants,
     /// Counts of requests.
     pub counts: Arc<CacheCounts>,
     id: CacheId,
@@ -103,6 +105,7 @@ impl SharedCache {
         let cache = Arc::new(Self {
             index: Arc::new(Index::new(entries_max(zone_bytes))),
             memory: Memory::default(),
+            similar: SimilarVariants::default(),
             counts: Arc::default(),
             id: id.clone(),
             directory: OnceLock::new(),
@@ -124,7 +127,7 @@ impl SharedCache {
     ///
     /// # Errors
     /// Those of [`Directory::open`].
-    pub(super) fn open(&self) -> io::Result<&Directory> {
+    pub(crate) fn open(&self) -> io::Result<&Directory> {
         if let Some(directory) = self.directory.get() {
             return Ok(directory);
         }

@@ -12,7 +12,7 @@ use server_upstream::request::UpstreamRequest;
 use super::accel::{self, Accel};
 use super::arrival;
 use super::body::{Body, Stream};
-use super::cache::store as cache_store;
+use super::cache::{report, store as cache_store};
 use super::conf::{Buffering, NextUpstream, UpstreamConf};
 use super::fields;
 use super::gateway::Verdict;
@@ -134,6 +134,9 @@ fn send(
     if run.cache.is_some() {
         cache_store::begin(run, x, cx, buffers);
         x.progress.ignore_abort = conf.ignore_client_abort || run.filling.is_some();
+    }
+    if let Some(cache) = &conf.cache {
+        report::of_server(run, cache, x, cx);
     }
     if !is_tunnel
         && conf.store.path.is_none()

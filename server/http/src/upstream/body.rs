@@ -11,7 +11,8 @@ use std::rc::Rc;
 use engines::http::{BodyLength, Chunk, FileRange, Version};
 use server_upstream::request::{BODY_WINDOW_BYTES, UpstreamRequest};
 
-use super::conf::RequestBody;
+use super::cache::explained;
+use super::conf::{RequestBody, UpstreamConf};
 use super::run::{Flow, Run, Step};
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
@@ -159,7 +160,7 @@ impl Stream {
 /// Collects the body, or leaves it to be passed on.
 pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
     if !run.gateway.takes_body() {
-        return Flow::Next(after(run, x));
+        return Flow::Next(after(run.conf(x, &x.route.http), x));
     }
     if x.is_subrequest() || x.is_body_refused() {
         // A subrequest may send a collected body, and reads none from the client. A body that was refused is not
@@ -178,9 +179,9 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             // an application of FastCGI reads no body without one.
             x.waker(cx).wake();
             x.progress.state = State::Waiting(Wait::woken());
-            return Flow::Wait(after(run, x));
+            return Flow::Wait(after(run.conf(x, &x.route.http), x));
         }
-        return Flow::Next(after(run, x));
+        return Flow::Next(after(run.conf(x, &x.route.http), x));
     }
     if x.head.body == BodyLength::None {
         return take_body(run, x, cx);
@@ -196,20 +197,24 @@ pub(super) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 /// Takes the collected body, or the body that the configuration sets instead.
 fn take_body(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    run.body = match run.gateway.body(x, cx) {
-        Some(bytes) => Body::bytes(bytes.into()),
-        None => match run.conf(x, &x.route.http).request.body {
-            RequestBody::Dropped => Body::None,
-            RequestBody::Whole | RequestBody::Streamed => collected_body(x),
-        },
+    let bytes = run.gateway.body(x, cx);
+    let conf = run.conf(x, &x.route.http);
+    let next = after(conf, x);
+    run.body = match (bytes, conf.request.body) {
+        (Some(bytes), _) => Body::bytes(bytes.into()),
+        (None, RequestBody::Dropped) => Body::None,
+        (None, RequestBody::Whole | RequestBody::Streamed) => collected_body(x),
     };
-    Flow::Next(after(run, x))
+    Flow::Next(next)
 }
 
 /// The step behind the request body.
-fn after(run: &Run, x: &Exchange) -> Step {
-    match run.conf(x, &x.route.http).cache {
-        None => Step::Choose,
+fn after(conf: &UpstreamConf, x: &Exchange) -> Step {
+    match conf.cache {
+        None => {
+            explained::without_cache(x);
+            Step::Choose
+        }
         Some(_) => Step::Look,
     }
 }

@@ -135,7 +135,7 @@ fn begin(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, conf: &UpstreamConf)
         return Flow::Done(Content::Status(status));
     }
     let may_reuse = run.tries.is_none_or(Tries::may_reuse);
-    call(run, x, cx, may_reuse)
+    call(run, x, cx, conf, may_reuse)
 }
 
 /// Retries with the server that was chosen last, or chooses another one if that has left or is excluded meanwhile.
@@ -152,7 +152,9 @@ pub(super) fn same(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 
 /// Asks the server that was chosen last once more, over a new connection.
 pub(super) fn again(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
-    call(run, x, cx, false)
+    let http = Rc::clone(&x.route.http);
+    let conf = run.conf(x, &http);
+    call(run, x, cx, conf, false)
 }
 
 /// Waits for names without which no server can be chosen. The wait ends with that in the queue, and with the time for further
@@ -218,6 +220,25 @@ fn without_server(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, queued: Que
     next(run, x, cx, failed, Action::Connecting)
 }
 
+/// Sends the request to the same server again, without conditions of the cache. Its 304 did not concern the stored
+/// response (RFC 9111 section 4.3.4).
+pub(super) fn without_conditions(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let text = format_args!("upstream sent 304 with other validators than those of the request");
+    x.log_while(Level::Warn, Action::ReadingHead.text(), text);
+    validate::give_up(run, x);
+    if run.body.is_gone() {
+        run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
+        return Flow::Done(Content::Status(502));
+    }
+    run.count_retried(x, cx.clock.mono_ms);
+    if let Err(status) = make_request(run, x, cx) {
+        return Flow::Done(Content::Status(status));
+    }
+    let http = Rc::clone(&x.route.http);
+    let conf = run.conf(x, &http);
+    call(run, x, cx, conf, true)
+}
+
 fn make_request(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Result<(), u16> {
     let cache = run.cache.as_ref();
     let is_cached = cache.is_some_and(|cache| cache.may_store);
@@ -246,9 +267,13 @@ fn path(fields: &Fields) -> &[u8] {
 }
 
 /// Begins an attempt with the selected server.
-fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> Flow {
-    let http = Rc::clone(&x.route.http);
-    let conf = run.conf(x, &http);
+fn call(
+    run: &mut Run,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+    conf: &UpstreamConf,
+    may_reuse: bool,
+) -> Flow {
     let Some(peer) = &run.peer else {
         return Flow::Done(Content::Status(500));
     };
@@ -294,14 +319,7 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     run.options = Some(options);
     x.body.on_arrival = Some(arrived);
     // A response that is stored is useful without its client.
-    let may_store = match &mut run.cache {
-        Some(cache) => {
-            cache.request_ms = i64::try_from(cx.clock.unix_ms).unwrap_or(i64::MAX);
-            cache.may_store
-        }
-        None => conf.store.path.is_some(),
-    };
-    x.progress.ignore_abort = conf.ignore_client_abort || may_store;
+    x.progress.ignore_abort = conf.ignore_client_abort || may_store(run, conf, cx);
     let waker = x.waker(cx);
     let attempt = cx.connector.call(route, request, waker);
     if conf.buffering.limit_rate.0.is_some() || !conf.buffering.reads_ahead {
@@ -315,6 +333,17 @@ fn call(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, may_reuse: bool) -> F
     begin_attempt(run, x, cx, name, Some(attempt.watch()));
     run.body.begin(&attempt);
     Flow::Next(Step::Head(attempt))
+}
+
+/// Whether the response may be stored. The cache notes the time of the request.
+fn may_store(run: &mut Run, conf: &UpstreamConf, cx: &Ctx<'_>) -> bool {
+    match &mut run.cache {
+        Some(cache) => {
+            cache.request_ms = i64::try_from(cx.clock.unix_ms).unwrap_or(i64::MAX);
+            cache.may_store
+        }
+        None => conf.store.path.is_some(),
+    }
 }
 
 /// Returns the pool for a request; `client` has connections of its own. A request that ends its connection may be the last one of an idle connection.

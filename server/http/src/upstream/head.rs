@@ -13,6 +13,7 @@ use super::accel::{self, Accel};
 use super::answer;
 use super::body::Body;
 use super::cache::{stale, validate};
+use super::choose;
 use super::conf::NextUpstream;
 use super::fields::{drop_repeated, passes_beside_head};
 use super::gateway::Verdict;
@@ -193,9 +194,12 @@ fn receive(
         }
         // After other servers were tried: a stale response is better than a failure.
         if run.cache.is_some()
-            && let Some(result) = stored_instead(run, x, cx, status)
+            && let Some(instead) = stored_instead(run, x, cx, status)
         {
             drop(attempt);
+            let Instead::Stored(result) = instead else {
+                return choose::without_conditions(run, x, cx);
+            };
             run.finish_attempt(x, cx, Outcome::Alive, Action::ReadingHead);
             return Flow::Next(Step::Stored(result));
         }
@@ -216,25 +220,36 @@ fn receive(
     answer::step(run, x, cx, attempt, &accel)
 }
 
-/// Returns the way in which the stored response is sent in the place of this one: the server has confirmed it, or has
-/// failed.
+/// The continuation in the place of a response.
+enum Instead {
+    /// The stored response is sent.
+    Stored(CacheResult),
+    /// The server confirms another response than the stored one: it is asked without conditions.
+    Unconditional,
+}
+
+/// Returns the step for another response in the place of this one. It is the stored response, if the server has confirmed
+/// it or has failed, or a new response without conditions.
 fn stored_instead(
     run: &mut Run,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,
     status: u16,
-) -> Option<CacheResult> {
+) -> Option<Instead> {
     if let Some(reason) = reason_of(status)
         && stale::may_send(run, x, cx, reason, Some(status))
     {
-        return Some(CacheResult::Stale);
+        return Some(Instead::Stored(CacheResult::Stale));
     }
     if status != NOT_MODIFIED || !validate::is_conditional(run, x) {
         return None;
     }
     let head = record(x).head.take()?;
+    if !validate::is_about_stored(run, &head) {
+        return Some(Instead::Unconditional);
+    }
     validate::confirm(run, x, cx, &head);
-    Some(CacheResult::Revalidated)
+    Some(Instead::Stored(CacheResult::Revalidated))
 }
 
 /// The status of a response that confirms a stored one.

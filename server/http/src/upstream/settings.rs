@@ -345,6 +345,7 @@ impl UpstreamDirectives {
             zone,
             key: own.cache_key.get().map(|key| key.value.clone()),
             has_method_in_key: own.cache_key.get().is_some_and(|key| key.has_method),
+            is_key_of_uri: own.cache_key.get().is_none_or(|key| key.is_of_uri),
             conditions: CacheConditions {
                 bypass: rules.cache_bypass.0.clone(),
                 no_cache: rules.no_cache.0.clone(),

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use conf::{Stamp, os_error};
 use server_base::errlog::{ErrorLog, Level};
-use server_base::periodic_task::PeriodicTask;
+use server_base::periodic_task::{PeriodicTask, TaskClock};
 use server_http::experiments::KillSwitch;
 
 /// Returns the state of a file's switch; experiments with the same file share it.
@@ -48,7 +48,7 @@ impl Look {
 }
 
 impl PeriodicTask for Look {
-    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
+    fn run(&self, clock: &TaskClock<'_>, log: &ErrorLog) -> Option<u64> {
         let path = self.path.display();
         let was_reported = self.is_reported.load(Ordering::Relaxed);
         let found = Stamp::of(&self.path);
@@ -75,7 +75,7 @@ impl PeriodicTask for Look {
             _ => {}
         }
         // Views of this second may have begun before: none of them counts.
-        let now_ms = u64::try_from(now_s).map_or(0, |now| now.saturating_add(1) * 1000);
+        let now_ms = u64::try_from(clock.unix_s).map_or(0, |now| now.saturating_add(1) * 1000);
         self.switch.record(is_absent, now_ms);
         Some(INTERVAL_MS)
     }

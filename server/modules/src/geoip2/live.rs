@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError, RwLock};
 use conf::{DataFile, Stamp, os_error};
 use geoip::mmdb::Mmdb;
 use server_base::errlog::{ErrorLog, Level};
-use server_base::periodic_task::PeriodicTask;
+use server_base::periodic_task::{PeriodicTask, TaskClock};
 
 /// The file.
 pub(super) struct Live {
@@ -95,7 +95,8 @@ impl Live {
 }
 
 impl PeriodicTask for Live {
-    fn run(&self, now_s: i64, log: &ErrorLog) -> Option<u64> {
+    fn run(&self, clock: &TaskClock<'_>, log: &ErrorLog) -> Option<u64> {
+        let now_s = clock.unix_s;
         if self.last_check_s() == NEVER {
             self.last_change_s.store(now_s, Ordering::Relaxed);
         } else {

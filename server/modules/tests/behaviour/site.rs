@@ -9,11 +9,12 @@ use std::sync::Arc;
 use conf::{DataFile, Memory};
 use engines::h1::{self, Event};
 use engines::http::Chunk;
-use server_base::clock::Clock;
+use server_base::clock::{Clock, mono_ms};
 use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::logs::Logs;
 use server_base::offload::Offload;
 use server_base::opened::OpenedLogs;
+use server_base::periodic_task::TaskClock;
 use server_base::waker::WakeKey;
 use server_http::certificates::handshake;
 use server_http::detached::{self, Discarded};
@@ -386,7 +387,11 @@ impl Site {
     /// Runs the periodic tasks at this time; returns the milliseconds until each is due again.
     pub(crate) fn run_tasks(&self, now_s: i64, log: &ErrorLog) -> Vec<Option<u64>> {
         let all = &self.generation.http.periodic_tasks;
-        all.iter().map(|task| task.run(now_s, log)).collect()
+        let clock = TaskClock {
+            mono_ms: &mono_ms,
+            unix_s: now_s,
+        };
+        all.iter().map(|task| task.run(&clock, log)).collect()
     }
 
     /// Returns the lines of the error log during a function, from `info` on; once per site.

@@ -9,6 +9,7 @@ use server_base::errlog::{Level, Printable};
 use server_cache::key::{CacheKey, KEY_BYTES_MAX};
 use server_cache::rfc9111::{FieldList, RequestFacts, is_safe};
 
+use super::explained;
 use super::purge;
 use super::state::Caching;
 use crate::cache::conf::{CacheConf, ZoneChoice};
@@ -39,40 +40,37 @@ pub(super) fn begin(
     let is_cached = conf.methods.contains(x.target.method) && !has_body;
     let invalidates = conf.rules.rfc && !is_cached && !is_safe(x.target.method);
     if !purges && !is_cached && !invalidates {
+        explained::excluded(x, conf);
         return Ok(None);
     }
     let Some(zone) = zone(conf, x, cx)? else {
+        explained::without_zone(x);
         return Ok(None);
     };
-    if zone.shared.directory().is_none() {
+    // The directory of a report is opened after its key is known.
+    if zone.shared.directory().is_none() && x.trace.is_none() {
         return Ok(None);
     }
     let Some(key) = key(run.gateway, x, cx, conf)? else {
         return Ok(None);
     };
+    if x.trace.is_some() && !explained::begin(x, &zone, &key, purges) {
+        return Ok(None);
+    }
     if purges {
         return Err(purge::purge(x, cx, &zone, &key));
     }
     let converts = x.target.method == Method::Head && conf.rules.convert_head;
     let may_store_head = converts || conf.has_method_in_key;
     let request = match conf.rules.rfc {
-        true => {
-            let method = if converts {
-                Method::Get
-            } else {
-                x.target.method
-            };
-            let mut facts = RequestFacts::of(method, FieldList::from(&x.head), x.target.has_args);
-            // Neither is sent to the server.
-            (facts.has_range, facts.has_precondition) = (false, false);
-            facts
-        }
+        true => request_facts(x, converts),
         false => RequestFacts::default(),
     };
     Ok(Some(Box::new(Caching {
         conf: Arc::clone(conf),
         zone,
         id: key.id(),
+        similar: None,
         key,
         format: run.gateway.head_format(),
         request,
@@ -81,12 +79,27 @@ pub(super) fn begin(
             && (!conf.rules.rfc || x.target.method != Method::Head || may_store_head),
         invalidates,
         is_update: false,
+        forwarded: None,
+        not_stored: None,
         token: None,
         stored: None,
         awaited: None,
         wait_until_ms: None,
         request_ms: 0,
     })))
+}
+
+/// Returns the facts of the request to the server; `converts`: it is a GET in the place of HEAD.
+fn request_facts(x: &Exchange, converts: bool) -> RequestFacts {
+    let method = if converts {
+        Method::Get
+    } else {
+        x.target.method
+    };
+    let mut facts = RequestFacts::of(method, FieldList::from(&x.head), x.target.has_args);
+    // Neither is sent to the server.
+    (facts.has_range, facts.has_precondition) = (false, false);
+    facts
 }
 
 /// Whether a value is neither empty nor 0.
@@ -117,7 +130,11 @@ fn zone(
     }
 }
 
-fn key(
+/// Makes the key of a request; `None` if it is too long, which has been logged.
+///
+/// # Errors
+/// The way to go on without a key.
+pub(super) fn key(
     gateway: &'static dyn Gateway,
     x: &mut Exchange,
     cx: &mut Ctx<'_>,

@@ -1,11 +1,11 @@
-//! Conditions of a client, which a cache evaluates in the place of the server.
+//! Conditions and ranges of a client, which a cache evaluates in the place of the server.
 //!
-//! Source: RFC 9111 section 4.3.2; RFC 9110 section 13.2.2.
+//! Source: RFC 9111 sections 3.3, 4.3.2; RFC 9110 sections 13.2.2, 14.
 
 use engines::http::{FieldId, ResponseHead};
 use server_cache::rfc9111::{FieldList, Precondition, evaluate_precondition};
 
-use crate::exchange::{Ctx, Exchange};
+use crate::exchange::{Ctx, Exchange, Reply};
 
 /// Evaluates conditions by the RFC, and makes the reply a 304 if the client has the response. Otherwise a header stage
 /// evaluates them by nginx's rules.
@@ -27,4 +27,17 @@ pub(super) fn apply(x: &mut Exchange, head: &ResponseHead, by_rfc: bool, cx: &Ct
         reply.allow_ranges = false;
         reply.fields.remove(FieldId::ContentEncoding);
     }
+}
+
+/// Permits parts of a response with this head. The server need not accept ranges if the cache follows the RFC. The body of
+/// a response that is being received is sent in its order, so one range at a time.
+pub(super) fn allow_ranges(reply: &mut Reply, head: &ResponseHead, by_rfc: bool, is_whole: bool) {
+    let accepts = head.get(FieldId::AcceptRanges).is_some();
+    let may_cut = accepts || by_rfc && reply.status == 200;
+    if may_cut && !reply.allow_ranges {
+        (reply.allow_ranges, reply.single_range) = (true, true);
+        // The range stage sends its own.
+        reply.fields.remove(FieldId::AcceptRanges);
+    }
+    reply.single_range &= !is_whole;
 }

@@ -2,9 +2,10 @@
 //!
 //! Source: RFC 9111 sections 4.2, 4.2.4, 5.2; RFC 5861; behaviour of nginx 1.31.4 with `*_cache_rfc off`.
 
+use engines::http::ResponseHead;
 use server_cache::index::{Begin, FillLock, FillToken, Now};
 use server_cache::rfc9111::{
-    Mark, ResponseFacts, Reuse, StalePermission, Stored, ValidationReason,
+    ForwardReason, Mark, Reuse, StalePermission, Stored, ValidationReason,
     may_serve_while_updating, reuse,
 };
 
@@ -22,7 +23,7 @@ pub(super) enum Use {
     /// It is sent, and updated in the background.
     SendAndUpdate(FillToken),
     /// A server validates it, or sends another one.
-    Validate,
+    Validate(ForwardReason),
     /// The client wants a stored response only, and this one needs validation.
     GatewayTimeout,
 }
@@ -39,15 +40,18 @@ pub(super) fn decide(
         true => by_rfc(caching, stored, ignored, cx),
         false => by_nginx(caching, stored, cx),
     };
-    let may_send = match wanted {
+    let (may_send, reason) = match wanted {
         Wanted::Send(result) => return Use::Send(result),
         Wanted::GatewayTimeout => return Use::GatewayTimeout,
-        Wanted::Update { may_send } => may_send && !caching.is_update && !x.is_health_check(),
-        Wanted::UpdateBehind => !caching.is_update,
+        Wanted::Update { may_send, reason } => {
+            let may_send = may_send && !caching.is_update && !x.is_health_check();
+            (may_send, reason)
+        }
+        Wanted::UpdateBehind => (!caching.is_update, ForwardReason::Stale),
     };
     if caching.token.is_some() {
         // An update in the background has it from its beginning.
-        return Use::Validate;
+        return Use::Validate(reason);
     }
     // Whether another request updates it, and how long, is no matter of `*_cache_lock`.
     match begin_fill(caching, FillLock::Age(u64::MAX), cx) {
@@ -65,7 +69,7 @@ pub(super) fn decide(
         },
         Begin::Full => caching.may_store = false,
     }
-    Use::Validate
+    Use::Validate(reason)
 }
 
 /// The use of a stored response, before other requests are considered.
@@ -74,10 +78,21 @@ enum Wanted {
     /// An update; the response may be sent if another request does it.
     Update {
         may_send: bool,
+        reason: ForwardReason,
     },
     /// An update in the background; the response is sent in any case.
     UpdateBehind,
     GatewayTimeout,
+}
+
+impl Wanted {
+    /// An update that this request waits for.
+    const fn update(reason: ForwardReason) -> Self {
+        Self::Update {
+            may_send: false,
+            reason,
+        }
+    }
 }
 
 /// Begins to receive the entry of a request.
@@ -91,11 +106,8 @@ pub(super) fn begin_fill(caching: &Caching, lock: FillLock, cx: &Ctx<'_>) -> Beg
 }
 
 fn by_nginx(caching: &Caching, stored: &StoredResponse, cx: &Ctx<'_>) -> Wanted {
-    let Some(prefix) = stored.prefix() else {
-        return Wanted::Update { may_send: false };
-    };
-    let (header, now_s) = (&prefix.header, cx.clock.unix_s());
-    let is_purged = stored.entry().is_some_and(|(entry, _)| entry.is_stale);
+    let (header, now_s) = (stored.stored.header(), cx.clock.unix_s());
+    let is_purged = stored.entry.is_some_and(|entry| entry.is_stale);
     if header.valid_s >= now_s && !is_purged {
         return Wanted::Send(CacheResult::Hit);
     }
@@ -103,6 +115,7 @@ fn by_nginx(caching: &Caching, stored: &StoredResponse, cx: &Ctx<'_>) -> Wanted 
     let by_setting = caching.conf.use_stale.has(NextUpstream::UPDATING);
     Wanted::Update {
         may_send: by_field || by_setting,
+        reason: ForwardReason::Stale,
     }
 }
 
@@ -117,33 +130,32 @@ fn by_rfc(
         &caching.request.directives,
         caching.conf.use_stale.has(NextUpstream::UPDATING),
     );
-    let decided = with_stored(caching, stored, ignored, now_s, |stored| {
+    let (reuse, while_updating) = with_stored(caching, stored, ignored, now_s, |stored| {
         let reuse = reuse(directives, Some(stored), now_s);
         (reuse, may_serve_while_updating(stored, updating, now_s))
     });
-    let Some((reuse, while_updating)) = decided else {
-        return Wanted::Update { may_send: false };
-    };
     match reuse {
         Reuse::Fresh => Wanted::Send(CacheResult::Hit),
         Reuse::Stale(StalePermission::MaxStale) => Wanted::Send(CacheResult::Stale),
         Reuse::Stale(StalePermission::WhileRevalidate) => Wanted::UpdateBehind,
         Reuse::Validate(ValidationReason::Stale) => Wanted::Update {
-            may_send: while_updating,
+            may_send: while_updating && !directives.wants_fresh(),
+            reason: ForwardReason::Stale,
         },
-        Reuse::Validate(_) | Reuse::Miss => Wanted::Update { may_send: false },
+        Reuse::Validate(reason) => Wanted::update(reason.into()),
+        Reuse::Miss => Wanted::update(ForwardReason::Stale),
         Reuse::GatewayTimeout => Wanted::GatewayTimeout,
     }
 }
 
-/// Calls a function with the state of a stored response by RFC 9111; `None` for a damaged one.
+/// Calls a function with the state of a stored response by RFC 9111.
 pub(super) fn with_stored<T>(
     caching: &Caching,
     stored: &StoredResponse,
     ignored: IgnoredHeaders,
     now_s: i64,
     f: impl FnOnce(&Stored<'_>) -> T,
-) -> Option<T> {
+) -> T {
     let received = Received {
         conf: &caching.conf,
         ignored,
@@ -152,20 +164,13 @@ pub(super) fn with_stored<T>(
         request_s: now_s,
         now_s,
     };
-    with_facts(stored, &received.facts(&stored.head), now_s, f)
-}
-
-/// Calls a function with the state of a stored response that has these facts; `None` for a damaged one.
-pub(super) fn with_facts<T>(
-    stored: &StoredResponse,
-    facts: &ResponseFacts,
-    now_s: i64,
-    f: impl FnOnce(&Stored<'_>) -> T,
-) -> Option<T> {
-    let prefix = stored.prefix()?;
-    let mut state = Stored::of_file(&prefix, facts);
-    if stored.entry().is_some_and(|(entry, _)| entry.is_stale) {
-        state.mark = Mark::Stale { since_s: now_s };
-    }
-    Some(f(&state))
+    let head = &stored.stored;
+    let facts_of = |head: &ResponseHead| received.facts(head);
+    head.with_facts(ignored.0, facts_of, |facts| {
+        let mut state = Stored::of_file(&head.header(), &head.notes(), facts);
+        if stored.entry.is_some_and(|entry| entry.is_stale) {
+            state.mark = Mark::Stale { since_s: now_s };
+        }
+        f(&state)
+    })
 }

@@ -27,7 +27,7 @@ use crate::upstream::wording::Action;
 pub(crate) struct Filling {
     pub(super) file: TempFile,
     /// The descriptor of the file, to write behind the head.
-    pub(super) own: File,
+    pub(super) own: Arc<File>,
     pub(super) token: FillToken,
     pub(super) shared: Arc<SharedCache>,
     pub(super) main: EntryId,
@@ -37,6 +37,8 @@ pub(crate) struct Filling {
     pub(super) valid_s: i64,
     /// Length of the body, if it is known.
     pub(super) length: Option<u64>,
+    /// Whether the file has that length already.
+    pub(super) has_length: bool,
     pub(super) received: u64,
     /// The part of the cache in the request, for its counts.
     pub(super) result: Option<CacheResult>,
@@ -71,7 +73,9 @@ impl Filling {
             return;
         }
         let at = body_length_at(self.body_start);
-        if let Err(error) = self.own.write_all_at(&self.received.to_le_bytes(), at) {
+        if !self.has_length
+            && let Err(error) = self.own.write_all_at(&self.received.to_le_bytes(), at)
+        {
             let path = Printable(&self.file.path);
             let error = conf::os_error(&error);
             let text = format_args!("pwrite() \"{path}\" failed ({error})");
@@ -91,7 +95,7 @@ impl Filling {
             self.token
                 .commit(&facts, || match directory.publish(temp, &self.own, &id) {
                     Ok(meta) => Some(StoredFile {
-                        blocks: directory.blocks(&meta),
+                        blocks: directory.blocks(meta.blocks()),
                         uniq: meta.ino(),
                         body_start: self.body_start,
                         valid_s: self.valid_s,

@@ -7,21 +7,21 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use server_base::errlog::Level;
-use server_cache::disk;
 use server_cache::fill::{Fill, FillEnd, FillReader};
 use server_cache::index::{Begin, FillLock};
-use server_cache::response_head;
-use server_cache::rfc9111::DirectiveSet;
+use server_cache::rfc9111::{DirectiveSet, ForwardReason, Reuse, StalePermission, reuse};
 use server_cache::vary::{self, Selected};
 
 use super::begin::{any, begin, passes_range};
 use super::decide::{self, Use, begin_fill};
+use super::explained;
 use super::open::{Found, find, values};
-use super::state::{Caching, Start, StoredResponse};
+use super::state::{Caching, StoredBody, StoredResponse};
 use super::update::{self, Update};
 use crate::cache::counts::CacheResult;
 use crate::exchange::{Ctx, Exchange, State, Wait};
 use crate::handler::Content;
+use crate::upstream::conf::IgnoredHeaders;
 use crate::upstream::run::{Flow, Run, Step, record};
 
 /// Looks for a stored response.
@@ -33,7 +33,9 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
                 return Flow::Next(Step::Choose);
             };
             match begin(run, x, cx, &conf) {
-                Ok(Some(caching)) if caching.invalidates => {
+                Ok(Some(mut caching)) if caching.invalidates => {
+                    caching.forwarded = Some(ForwardReason::Method);
+                    explained::invalidates(x);
                     run.cache = Some(caching);
                     return Flow::Next(Step::Choose);
                 }
@@ -41,9 +43,11 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
                     if let Some(update) = x.extensions.take::<Update>() {
                         caching.is_update = true;
                         caching.id = update.id;
+                        caching.similar = Some(update.variant);
                         caching.token = Some(update.token);
                     } else if any(&conf.conditions.bypass, x, cx) {
                         bypass(&mut caching, x, cx);
+                        explained::forwards(x, caching.forwarded);
                         run.cache = Some(caching);
                         return Flow::Next(Step::Choose);
                     }
@@ -55,6 +59,11 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
         }
     };
     let flow = look(&mut caching, run, x, cx);
+    match &flow {
+        Flow::Next(Step::Stored(result)) => explained::answers(x, *result),
+        Flow::Next(_) => explained::forwards(x, caching.forwarded),
+        _ => {}
+    }
     run.cache = Some(caching);
     flow
 }
@@ -62,6 +71,7 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
 /// The stored response is not used; the one of the server may replace it.
 fn bypass(caching: &mut Caching, x: &mut Exchange, cx: &Ctx<'_>) {
     set_result(caching, x, CacheResult::Bypass);
+    caching.forwarded = Some(ForwardReason::Bypass);
     if passes_range(&caching.conf, x) {
         caching.may_store = false;
     }
@@ -83,13 +93,13 @@ pub(super) fn set_result(caching: &Caching, x: &mut Exchange, result: CacheResul
 }
 
 fn look(caching: &mut Caching, run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+    let ignored = run.conf(x, &x.route.http).fields.ignored;
     if let Some(reader) = caching.awaited.take() {
-        match wait(caching, reader, x, cx) {
+        match wait(caching, reader, None, x, cx) {
             Waited::Flow(flow) => return flow,
             Waited::LookAgain => {}
         }
     }
-    let ignored = run.conf(x, &x.route.http).fields.ignored;
     match find(caching, x, cx) {
         Found::Stored(stored) => {
             match decide::decide(caching, &stored, ignored, x, cx) {
@@ -102,8 +112,9 @@ fn look(caching: &mut Caching, run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>
                     caching.stored = Some(stored);
                     Flow::Next(Step::Stored(CacheResult::Stale))
                 }
-                Use::Validate => {
+                Use::Validate(reason) => {
                     set_result(caching, x, CacheResult::Expired);
+                    caching.forwarded = Some(reason);
                     caching.stored = Some(stored);
                     Flow::Next(Step::Choose)
                 }
@@ -115,9 +126,10 @@ fn look(caching: &mut Caching, run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>
             set_result(caching, x, CacheResult::Hit);
             Flow::Done(Content::Status(status))
         }
-        Found::Absent => miss(caching, x, cx),
+        Found::Absent => miss(caching, ignored, x, cx),
         Found::Scarce => {
             set_result(caching, x, CacheResult::Miss);
+            caching.forwarded = Some(ForwardReason::UriMiss);
             caching.may_store = false;
             Flow::Next(Step::Choose)
         }
@@ -125,8 +137,17 @@ fn look(caching: &mut Caching, run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>
 }
 
 /// There is no stored response: the request receives it, or reads that of another request.
-fn miss(caching: &mut Caching, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+fn miss(
+    caching: &mut Caching,
+    ignored: IgnoredHeaders,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Flow {
     set_result(caching, x, CacheResult::Miss);
+    caching.forwarded = Some(match caching.id == caching.key.id() {
+        true => ForwardReason::UriMiss,
+        false => ForwardReason::VaryMiss,
+    });
     let wanted = caching.request.directives.set;
     if wanted.contains(DirectiveSet::ONLY_IF_CACHED) {
         return Flow::Done(Content::Status(504));
@@ -146,7 +167,7 @@ fn miss(caching: &mut Caching, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
             caching.token = Some(token);
             Flow::Next(Step::Choose)
         }
-        Begin::Joined(fill) => join(caching, &fill, x, cx),
+        Begin::Joined(fill) => join(caching, &fill, ignored, x, cx),
         Begin::Full => pass(caching),
     }
 }
@@ -157,12 +178,18 @@ fn pass(caching: &mut Caching) -> Flow {
     Flow::Next(Step::Choose)
 }
 
-fn join(caching: &mut Caching, fill: &Arc<Fill>, x: &mut Exchange, cx: &mut Ctx<'_>) -> Flow {
+fn join(
+    caching: &mut Caching,
+    fill: &Arc<Fill>,
+    ignored: IgnoredHeaders,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Flow {
     let timeout_ms = caching.conf.lock.timeout_ms;
     let until_ms = cx.clock.mono_ms.saturating_add(timeout_ms);
     caching.wait_until_ms.get_or_insert(until_ms);
     match FillReader::join(fill) {
-        Ok(reader) if timeout_ms > 0 => match wait(caching, reader, x, cx) {
+        Ok(reader) if timeout_ms > 0 => match wait(caching, reader, Some(ignored), x, cx) {
             Waited::Flow(flow) => flow,
             // It has ended in this moment.
             Waited::LookAgain => {
@@ -181,8 +208,15 @@ enum Waited {
     LookAgain,
 }
 
-/// Waits for the head of a response that another request receives.
-fn wait(caching: &mut Caching, reader: FillReader, x: &mut Exchange, cx: &mut Ctx<'_>) -> Waited {
+/// Waits for the head of a response that another request receives. `joined`: the request has just joined it. An earlier
+/// head counts as that of a stored response, a later one as that of a response to this request.
+fn wait(
+    caching: &mut Caching,
+    reader: FillReader,
+    joined: Option<IgnoredHeaders>,
+    x: &mut Exchange,
+    cx: &mut Ctx<'_>,
+) -> Waited {
     let until_ms = caching.wait_until_ms.unwrap_or(u64::MAX);
     loop {
         let seen = reader.progress();
@@ -190,6 +224,11 @@ fn wait(caching: &mut Caching, reader: FillReader, x: &mut Exchange, cx: &mut Ct
         if caching.conf.rules.rfc && seen.has_head && seen.end != Some(FillEnd::Failed) {
             let id = caching.id;
             return match of_fill(caching, reader.fill(), x) {
+                Some(stored)
+                    if joined.is_some_and(|ignored| !may_use(caching, &stored, ignored, cx)) =>
+                {
+                    Waited::Flow(ask_too(caching, cx))
+                }
                 Some(stored) => {
                     caching.awaited = Some(reader);
                     caching.stored = Some(stored);
@@ -222,12 +261,40 @@ fn wait(caching: &mut Caching, reader: FillReader, x: &mut Exchange, cx: &mut Ct
     }
 }
 
+/// Whether a response in progress may be sent without validation.
+fn may_use(
+    caching: &Caching,
+    stored: &StoredResponse,
+    ignored: IgnoredHeaders,
+    cx: &Ctx<'_>,
+) -> bool {
+    let (directives, now_s) = (&caching.request.directives, cx.clock.unix_s());
+    let reused = decide::with_stored(caching, stored, ignored, now_s, |stored| {
+        reuse(directives, Some(stored), now_s)
+    });
+    matches!(
+        reused,
+        Reuse::Fresh | Reuse::Stale(StalePermission::MaxStale)
+    )
+}
+
+/// Asks the server beside another request, and stores the response.
+fn ask_too(caching: &mut Caching, cx: &Ctx<'_>) -> Flow {
+    match begin_fill(caching, FillLock::Off, cx) {
+        Begin::Started(token) => {
+            caching.token = Some(token);
+            Flow::Next(Step::Choose)
+        }
+        Begin::Joined(_) | Begin::Full => pass(caching),
+    }
+}
+
 /// Returns the response of a fill, if the request selects it. The entry of the request is set to that of its variant.
 fn of_fill(caching: &mut Caching, fill: &Arc<Fill>, x: &Exchange) -> Option<Box<StoredResponse>> {
     let start = fill.head()?;
-    let prefix = disk::parse(&start.prefix, start.prefix.len() as u64, &caching.key).ok()?;
+    let head = start.parse(&caching.key, caching.format)?;
     let main = caching.key.id();
-    match vary::select(&prefix.header, &main, &main, values(&x.head)) {
+    match vary::select(&head.header(), &main, &main, values(&x.head)) {
         Selected::This => {}
         Selected::Other(id) => {
             caching.id = id;
@@ -235,13 +302,12 @@ fn of_fill(caching: &mut Caching, fill: &Arc<Fill>, x: &Exchange) -> Option<Box<
         }
         Selected::Mismatch => return None,
     }
-    let head = response_head::parse(prefix.head, caching.format)?;
-    let file = start.file.try_clone().ok()?;
+    let file = start.file().try_clone().ok()?;
     Some(Box::new(StoredResponse {
         id: caching.id,
-        body_start: u64::from(prefix.header.body_start),
-        start: Start::Fill(Arc::clone(fill)),
-        file: Some(Rc::new(OwnedFd::from(file))),
-        head: Box::new(head),
+        entry: None,
+        body: StoredBody::Fill(Rc::new(OwnedFd::from(file))),
+        head: Box::new(head.head().clone()),
+        stored: head,
     }))
 }

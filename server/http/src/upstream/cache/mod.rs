@@ -13,6 +13,9 @@
 //! rules      storing by nginx's rules or by RFC 9111
 //! store      the begin of a file for a response
 //! filling    that file, while the body is received
+//! report     `Cache-Status`
+//! invalidate removal after unsafe methods
+//! explained  steps in the report of `firstbyte explain`
 //! update     a request in the background, and a fill whose client has left
 //! purge      requests that purge
 //! ```
@@ -25,11 +28,14 @@
 mod begin;
 mod conditions;
 mod decide;
+pub(super) mod explained;
 pub(crate) mod filling;
+mod invalidate;
 pub(super) mod look;
 mod open;
 mod purge;
 mod reader;
+pub(super) mod report;
 mod rules;
 pub(super) mod serve;
 pub(super) mod stale;

@@ -12,16 +12,19 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use engines::http::{RequestHead, ResponseHead};
+use engines::http::RequestHead;
 use server_base::errlog::Level;
-use server_cache::directory::{Directory, FileStart, FileState};
+use server_base::files::OpenPolicy;
+use server_cache::directory::{Directory, FileIdentity, FileStart, FileState};
 use server_cache::index::{Lookup, PurgeFacts, PurgeMode, StoredEntry, StoredFile};
 use server_cache::key::EntryId;
 use server_cache::memory::MemoryEntry;
-use server_cache::response_head;
+use server_cache::rfc9111::FieldList;
+use server_cache::similar::normal_id;
+use server_cache::stored_head::StoredHead;
 use server_cache::vary::{self, Add, Selected};
 
-use super::state::{Caching, Start, StoredResponse};
+use super::state::{Caching, StoredBody, StoredResponse};
 use crate::exchange::{Ctx, Exchange};
 
 /// The result of a search.
@@ -38,23 +41,57 @@ pub(super) enum Found {
 /// The result at one entry.
 enum Looked {
     Found(Found),
-    /// The entry of a variant has the response.
-    Variant(EntryId),
+    /// The entry of a variant has the response; the head at hand names the selecting fields.
+    Variant(EntryId, Arc<StoredHead>),
 }
 
 /// Searches for the stored response of a request. The entry of the request is set to that of its variant.
-pub(super) fn find(caching: &mut Caching, x: &Exchange, cx: &Ctx<'_>) -> Found {
-    // From the key to the variant, no further.
-    for _ in 0..2 {
-        match look_at(caching, x, cx) {
-            Looked::Found(found) => return found,
-            Looked::Variant(id) => caching.id = id,
+pub(super) fn find(caching: &mut Caching, x: &Exchange, cx: &mut Ctx<'_>) -> Found {
+    match look_at(caching, x, cx) {
+        Looked::Found(found) => found,
+        // From the key to the variant, no further.
+        Looked::Variant(id, head) => {
+            caching.id = id;
+            match look_at(caching, x, cx) {
+                Looked::Found(Found::Absent) => find_similar(caching, &head, x, cx),
+                Looked::Found(found) => found,
+                Looked::Variant(id, _) => {
+                    caching.id = id;
+                    Found::Absent
+                }
+            }
         }
     }
-    Found::Absent
 }
 
-fn look_at(caching: &Caching, x: &Exchange, cx: &Ctx<'_>) -> Looked {
+/// Searches for the response to another request. Its selecting fields have other text and the same meaning. `head` is that
+/// of the entry of the key.
+fn find_similar(caching: &mut Caching, head: &StoredHead, x: &Exchange, cx: &mut Ctx<'_>) -> Found {
+    if !caching.conf.rules.rfc {
+        return Found::Absent;
+    }
+    let (own, main, header) = (caching.id, caching.key.id(), head.header());
+    let normal = normal_id(&main, header.vary, FieldList::from(&x.head));
+    let Some(variant) = caching.zone.shared.similar.find(&normal) else {
+        return Found::Absent;
+    };
+    caching.similar = Some(variant);
+    // The first variant has the name of the key.
+    caching.id = if header.variant == variant {
+        main
+    } else {
+        variant
+    };
+    match look_at(caching, x, cx) {
+        Looked::Found(found @ Found::Stored(_)) => found,
+        _ => {
+            (caching.id, caching.similar) = (own, None);
+            Found::Absent
+        }
+    }
+}
+
+fn look_at(caching: &Caching, x: &Exchange, cx: &mut Ctx<'_>) -> Looked {
     let shared = &caching.zone.shared;
     let Some(directory) = shared.directory() else {
         return Looked::Found(Found::Absent);
@@ -68,33 +105,24 @@ fn look_at(caching: &Caching, x: &Exchange, cx: &Ctx<'_>) -> Looked {
         Lookup::Stored(entry) => (Some(entry), Found::Absent),
         Lookup::Unseen { is_scarce: true } => (None, Found::Scarce),
         Lookup::Unseen { is_scarce: false } => (None, Found::Absent),
-        Lookup::Error { epoch, .. } if shared.index.is_purged_since(epoch, &caching.key) => {
+        Lookup::Error { epoch, .. } if shared.index.is_error_purged(epoch, &caching.key) => {
             return Looked::Found(Found::Absent);
         }
         Lookup::Error { status, .. } => return Looked::Found(Found::Error(status)),
         Lookup::Scarce => return Looked::Found(Found::Scarce),
         Lookup::Absent => return Looked::Found(Found::Absent),
     };
-    if let Some(entry) = &entry
-        && let Some(looked) = of_memory(caching, directory, entry, x, now_s)
-    {
-        return looked;
-    }
-    let body_start = entry.map_or(0, |entry| entry.body_start);
-    let opened = directory.open_entry(id, body_start);
-    let verified = match opened {
-        Ok((file, start)) => of_file(caching, directory, entry, (file, start), x, now_s),
-        Err(error) => {
-            if error.kind() != ErrorKind::NotFound {
-                let path = directory.path_of(id);
-                let (path, error) = (path.display(), conf::os_error(&error));
-                let text = format_args!("open() \"{path}\" failed ({error})");
-                x.log(Level::Crit, text);
-            }
-            Err(())
-        }
+    let lookup = EntryLookup {
+        caching,
+        directory,
+        entry,
+        now_s,
     };
-    match verified {
+    let copy = lookup.of_memory();
+    let opened = copy
+        .or_else(|| lookup.of_open_files(cx))
+        .map_or_else(|| lookup.of_disk(x), Ok);
+    match opened.and_then(|opened| lookup.verify(opened, x)) {
         Ok(looked) => looked,
         Err(()) => {
             if let Some(entry) = &entry {
@@ -105,197 +133,260 @@ fn look_at(caching: &Caching, x: &Exchange, cx: &Ctx<'_>) -> Looked {
     }
 }
 
-/// The verdict on a stored response.
-enum Verified {
-    /// The request may use it; whether it was purged softly.
-    Usable(bool),
-    /// The entry of a variant has the response.
-    Variant(EntryId),
+/// The entry that a request looks at.
+struct EntryLookup<'a> {
+    caching: &'a Caching,
+    directory: &'a Directory,
+    entry: Option<StoredEntry>,
+    now_s: u32,
 }
 
-/// Verifies key, purges and variant of a stored response.
-///
-/// # Errors
-/// It is damaged or purged.
-fn verify(
-    caching: &Caching,
-    directory: &Directory,
-    entry: Option<StoredEntry>,
-    start: &FileStart,
-    x: &Exchange,
-) -> Result<Verified, ()> {
-    let (index, id, main) = (&caching.zone.shared.index, &caching.id, caching.key.id());
-    let prefix = start.parse_for(&caching.key);
-    let prefix = prefix.map_err(|why| log_damaged(directory, id, &why, x))?;
-    let facts = PurgeFacts {
-        main,
-        key: caching.key.text(),
-        tags: prefix.notes.tags,
-    };
-    let epoch = entry.map_or(0, |entry| entry.epoch_of(start.identity().uniq));
-    let purged = index.check(epoch, &facts);
-    if purged == Some(PurgeMode::Hard) {
-        return Err(());
+/// A stored response that was read.
+struct OpenedEntry {
+    head: Arc<StoredHead>,
+    body: StoredBody,
+}
+
+/// The parsed head of a file that the worker keeps open.
+struct KeptHead {
+    /// Epoch of the response. A later file may have the same inode number.
+    epoch: u64,
+    head: Arc<StoredHead>,
+}
+
+impl EntryLookup<'_> {
+    /// Returns the copy in memory, if its file is unchanged.
+    fn of_memory(&self) -> Option<OpenedEntry> {
+        let (entry, id) = (self.entry.as_ref()?, &self.caching.id);
+        let memory = &self.caching.zone.shared.memory;
+        let copy = memory.get(id)?;
+        let is_checked = copy.checked_s.load(Ordering::Relaxed) == self.now_s;
+        let is_unchanged = || {
+            self.directory
+                .state(id)
+                .is_ok_and(|state| state == copy.state)
+        };
+        let is_current =
+            self.is_of_entry(entry, &copy.head, copy.epoch) && (is_checked || is_unchanged());
+        if !is_current {
+            memory.remove(id);
+            return None;
+        }
+        copy.checked_s.store(self.now_s, Ordering::Relaxed);
+        Some(OpenedEntry {
+            head: Arc::clone(&copy.head),
+            body: StoredBody::Copy(copy),
+        })
     }
-    match vary::select(&prefix.header, &main, id, values(&x.head)) {
-        Selected::This => Ok(Verified::Usable(purged.is_some())),
-        Selected::Other(id) => Ok(Verified::Variant(id)),
-        Selected::Mismatch => {
-            log_damaged(directory, id, &"belongs to another variant", x);
-            Err(())
+
+    /// Opens the file through the worker's cache of open files. `None`: it is not the file that the index has. The check of
+    /// an open file may be as old as the last read of a socket.
+    fn of_open_files(&self, cx: &mut Ctx<'_>) -> Option<OpenedEntry> {
+        let (entry, key) = (self.entry.as_ref()?, &self.caching.key);
+        let path = self.directory.path_bytes(&self.caching.id);
+        let opened = cx.files.open(&path, &OpenPolicy::default()).ok()?;
+        let identity = FileIdentity {
+            uniq: opened.meta.ino,
+            len: opened.meta.size,
+        };
+        let content = opened.content();
+        let kept = opened.derived::<KeptHead>();
+        let kept = kept.filter(|kept| kept.head.is_of(key, self.caching.format));
+        let (epoch, head) = match kept {
+            Some(kept) => (kept.epoch, Arc::clone(&kept.head)),
+            None => {
+                let parse = |bytes: &[u8]| {
+                    StoredHead::parse(bytes, identity, key, self.caching.format).ok()
+                };
+                let head = match (&content, &opened.file) {
+                    (Some(content), _) => parse(content)?,
+                    (None, Some(file)) => {
+                        let start = FileStart::read(file, identity, entry.body_start).ok()?;
+                        parse(start.bytes())?
+                    }
+                    (None, None) => return None,
+                };
+                let (epoch, head) = (entry.epoch, Arc::new(head));
+                opened.set_derived(KeptHead {
+                    epoch,
+                    head: Arc::clone(&head),
+                });
+                (epoch, head)
+            }
+        };
+        if !self.is_of_entry(entry, &head, epoch) {
+            return None;
+        }
+        let body = match (content, &opened.file) {
+            (Some(content), _) => {
+                let start = u32::from(head.header().body_start);
+                StoredBody::Bytes(content.starting_at(start))
+            }
+            (None, Some(file)) => StoredBody::File(Rc::clone(file)),
+            (None, None) => return None,
+        };
+        Some(OpenedEntry { head, body })
+    }
+
+    /// Whether a response that was read before is the one that the index has now.
+    fn is_of_entry(&self, entry: &StoredEntry, head: &StoredHead, epoch: u64) -> bool {
+        // The loader reads neither inode numbers nor times.
+        [0, head.identity().uniq].contains(&entry.uniq)
+            && [0, head.header().valid_s].contains(&entry.valid_s)
+            && epoch == entry.epoch
+    }
+
+    /// Reads the file of the entry.
+    ///
+    /// # Errors
+    /// It is missing or damaged.
+    fn of_disk(&self, x: &Exchange) -> Result<OpenedEntry, ()> {
+        let id = &self.caching.id;
+        let body_start = self.entry.map_or(0, |entry| entry.body_start);
+        let (file, start) = self.directory.open_entry(id, body_start).map_err(|error| {
+            if error.kind() != ErrorKind::NotFound {
+                let path = self.directory.path_of(id);
+                let (path, error) = (path.display(), conf::os_error(&error));
+                let text = format_args!("open() \"{path}\" failed ({error})");
+                x.log(Level::Crit, text);
+            }
+        })?;
+        let (key, format) = (&self.caching.key, self.caching.format);
+        let head = StoredHead::parse(start.bytes(), start.identity(), key, format);
+        let head = head.map_err(|why| self.log_damaged(&why, x))?;
+        Ok(OpenedEntry {
+            head: Arc::new(head),
+            body: StoredBody::File(Rc::new(OwnedFd::from(file))),
+        })
+    }
+
+    /// Checks purges and the variant of a response.
+    ///
+    /// # Errors
+    /// It is purged, or damaged.
+    fn verify(&self, opened: OpenedEntry, x: &Exchange) -> Result<Looked, ()> {
+        let (index, id) = (&self.caching.zone.shared.index, &self.caching.id);
+        let (main, head) = (self.caching.key.id(), &opened.head);
+        let facts = PurgeFacts {
+            main,
+            key: self.caching.key.text(),
+            tags: head.tags(),
+        };
+        let purged = index.check_hit(self.entry.as_ref(), head.identity().uniq, &facts);
+        if purged == Some(PurgeMode::Hard) {
+            return Err(());
+        }
+        if self.caching.similar == Some(head.header().variant) {
+            return self.found(opened, purged.is_some());
+        }
+        match vary::select(&head.header(), &main, id, values(&x.head)) {
+            Selected::This => self.found(opened, purged.is_some()),
+            Selected::Other(id) => Ok(Looked::Variant(id, opened.head)),
+            Selected::Mismatch => {
+                self.log_damaged(&"belongs to another variant", x);
+                Err(())
+            }
         }
     }
-}
 
-fn log_damaged(directory: &Directory, id: &EntryId, why: &dyn std::fmt::Display, x: &Exchange) {
-    let path = directory.path_of(id);
-    let path = path.display();
-    x.log(Level::Crit, format_args!("cache file \"{path}\" {why}"));
-}
+    fn log_damaged(&self, why: &dyn std::fmt::Display, x: &Exchange) {
+        let path = self.directory.path_of(&self.caching.id);
+        let path = path.display();
+        x.log(Level::Crit, format_args!("cache file \"{path}\" {why}"));
+    }
 
-/// Returns the response in a file.
-///
-/// # Errors
-/// It is damaged or purged.
-fn of_file(
-    caching: &Caching,
-    directory: &Directory,
-    entry: Option<StoredEntry>,
-    (file, start): (File, FileStart),
-    x: &Exchange,
-    now_s: u32,
-) -> Result<Looked, ()> {
-    let id = &caching.id;
-    let is_stale = match verify(caching, directory, entry, &start, x)? {
-        Verified::Variant(id) => return Ok(Looked::Variant(id)),
-        Verified::Usable(is_stale) => is_stale,
-    };
-    let prefix = start.parse().map_err(|_| ())?;
-    let head = response_head::parse(prefix.head, caching.format);
-    let head = head.ok_or_else(|| log_damaged(directory, id, &"contains invalid header", x))?;
-    let (body_start, body_len) = (prefix.header.body_start, prefix.body_len);
-    let found = StoredFile {
-        blocks: 0,
-        uniq: start.identity().uniq,
-        body_start,
-        valid_s: prefix.header.valid_s,
-    };
-    let is_used = entry.is_some_and(|entry| entry.uses >= MEMORY_USES);
-    let mut entry = known_entry(caching, directory, entry, found, &file, now_s);
-    entry.is_stale |= is_stale;
-    let memory = &caching.zone.shared.memory;
-    if is_used && !is_stale && memory.takes(body_len) {
-        let body = (u64::from(body_start), body_len);
-        if let Ok(copy) = copy_of(&file, start, head, body, (entry.epoch, now_s)) {
-            let copy = Arc::new(copy);
-            memory.insert(*id, Arc::clone(&copy));
-            return Ok(found_copy(*id, copy, entry));
+    /// Returns the response, which is copied into memory if it is used often.
+    ///
+    /// # Errors
+    /// Its body cannot be read.
+    fn found(&self, opened: OpenedEntry, is_stale: bool) -> Result<Looked, ()> {
+        let OpenedEntry { head, mut body } = opened;
+        let memory = &self.caching.zone.shared.memory;
+        let mut entry = self.known_entry(&head, &body);
+        let is_used = self.entry.is_some_and(|entry| entry.uses >= MEMORY_USES);
+        let is_copy = matches!(body, StoredBody::Copy(_));
+        if is_used && !is_copy && !is_stale && memory.takes(head.body_len()) {
+            let copy = self.copy_of(&head, &body, entry.epoch);
+            let copy = Arc::new(copy.map_err(|_| ())?);
+            memory.insert(self.caching.id, Arc::clone(&copy));
+            body = StoredBody::Copy(copy);
         }
-        return Err(());
+        entry.is_stale |= is_stale;
+        Ok(Looked::Found(Found::Stored(Box::new(StoredResponse {
+            id: self.caching.id,
+            head: Box::new(head.head().clone()),
+            stored: head,
+            entry: Some(entry),
+            body,
+        }))))
     }
-    Ok(Looked::Found(Found::Stored(Box::new(StoredResponse {
-        id: *id,
-        body_start: u64::from(body_start),
-        start: Start::File(start, entry),
-        file: Some(Rc::new(OwnedFd::from(file))),
-        head: Box::new(head),
-    }))))
-}
 
-/// Reads the body of a file for a copy in memory.
-fn copy_of(
-    file: &File,
-    start: FileStart,
-    head: ResponseHead,
-    (body_start, body_len): (u64, u64),
-    (epoch, now_s): (u64, u32),
-) -> io::Result<MemoryEntry> {
-    let mut body = vec![0; usize::try_from(body_len).unwrap_or(usize::MAX)];
-    file.read_exact_at(&mut body, body_start)?;
-    Ok(MemoryEntry {
-        start,
-        head,
-        body: body.into(),
-        state: FileState::of(&file.metadata()?),
-        epoch,
-        checked_s: AtomicU32::new(now_s),
-    })
-}
-
-fn found_copy(id: EntryId, copy: Arc<MemoryEntry>, entry: StoredEntry) -> Looked {
-    Looked::Found(Found::Stored(Box::new(StoredResponse {
-        id,
-        body_start: u64::from(entry.body_start),
-        head: Box::new(copy.head.clone()),
-        start: Start::Memory(copy, entry),
-        file: None,
-    })))
-}
-
-/// Returns the response in memory, if its file is unchanged. `None`: the file is read.
-fn of_memory(
-    caching: &Caching,
-    directory: &Directory,
-    entry: &StoredEntry,
-    x: &Exchange,
-    now_s: u32,
-) -> Option<Looked> {
-    let (memory, id) = (&caching.zone.shared.memory, &caching.id);
-    let copy = memory.get(id)?;
-    let is_checked = copy.checked_s.load(Ordering::Relaxed) == now_s;
-    // The loader does not read inode numbers.
-    let is_of_entry = [0, copy.start.identity().uniq].contains(&entry.uniq);
-    let is_current = is_of_entry
-        && copy.epoch == entry.epoch
-        && (is_checked || directory.state(id).is_ok_and(|state| state == copy.state));
-    if !is_current {
-        memory.remove(id);
-        return None;
+    /// Copies a response into memory.
+    fn copy_of(
+        &self,
+        head: &Arc<StoredHead>,
+        body: &StoredBody,
+        epoch: u64,
+    ) -> io::Result<MemoryEntry> {
+        let mut copied = vec![0; usize::try_from(head.body_len()).unwrap_or(usize::MAX)];
+        let state = match body {
+            StoredBody::File(file) => {
+                let file = File::from(file.try_clone()?);
+                file.read_exact_at(&mut copied, head.body_start())?;
+                FileState::of(&file.metadata()?)
+            }
+            StoredBody::Bytes(bytes) => {
+                copied.copy_from_slice(bytes);
+                self.directory.state(&self.caching.id)?
+            }
+            StoredBody::Copy(_) | StoredBody::Fill(_) => return Err(ErrorKind::Other.into()),
+        };
+        Ok(MemoryEntry {
+            head: Arc::clone(head),
+            body: copied.into(),
+            state,
+            epoch,
+            checked_s: AtomicU32::new(self.now_s),
+        })
     }
-    copy.checked_s.store(now_s, Ordering::Relaxed);
-    match verify(caching, directory, Some(*entry), &copy.start, x).ok()? {
-        Verified::Variant(id) => Some(Looked::Variant(id)),
-        Verified::Usable(is_stale) => {
-            let mut entry = *entry;
-            entry.is_stale |= is_stale;
-            entry.body_start = copy.start.parse().ok()?.header.body_start;
-            Some(found_copy(*id, copy, entry))
+
+    /// Returns the entry of a file. A file without an entry gets one.
+    fn known_entry(&self, head: &StoredHead, body: &StoredBody) -> StoredEntry {
+        let (index, id) = (&self.caching.zone.shared.index, &self.caching.id);
+        let main = self.caching.key.id();
+        if let Some(entry) = self.entry {
+            if !entry.is_known {
+                index.learn(id, &main);
+            }
+            return entry;
+        }
+        let blocks = match body {
+            StoredBody::File(file) => self.directory.blocks_of(file),
+            StoredBody::Bytes(_) | StoredBody::Copy(_) | StoredBody::Fill(_) => 0,
+        };
+        let found = StoredFile {
+            blocks,
+            uniq: head.identity().uniq,
+            body_start: head.header().body_start,
+            valid_s: head.header().valid_s,
+        };
+        index.add_found(id, &main, found, self.now_s);
+        StoredEntry {
+            body_start: found.body_start,
+            uniq: found.uniq,
+            epoch: 0,
+            walked: 0,
+            valid_s: found.valid_s,
+            is_stale: false,
+            is_updating: false,
+            is_known: true,
+            uses: 1,
         }
     }
 }
 
 /// Number of requests for an entry from which on it is kept in memory.
 const MEMORY_USES: u16 = 2;
-
-/// Returns the entry of a file, which is added to the index if that did not know it.
-fn known_entry(
-    caching: &Caching,
-    directory: &Directory,
-    entry: Option<StoredEntry>,
-    found: StoredFile,
-    file: &File,
-    now_s: u32,
-) -> StoredEntry {
-    let (index, id, main) = (&caching.zone.shared.index, &caching.id, caching.key.id());
-    if let Some(entry) = entry {
-        if !entry.is_known {
-            index.learn(id, &main);
-        }
-        return entry;
-    }
-    let blocks = file.metadata().map_or(0, |meta| directory.blocks(&meta));
-    index.add_found(id, &main, StoredFile { blocks, ..found }, now_s);
-    StoredEntry {
-        body_start: found.body_start,
-        uniq: found.uniq,
-        epoch: 0,
-        valid_s: found.valid_s,
-        is_stale: false,
-        is_updating: false,
-        is_known: true,
-        uses: 1,
-    }
-}
 
 /// Values of the fields of a request, for variants.
 pub(super) fn values(head: &RequestHead) -> impl FnMut(&[u8], &mut Add<'_>) {

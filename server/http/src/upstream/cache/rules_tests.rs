@@ -20,6 +20,7 @@ fn conf(rfc: bool, valid: &[(u16, u32)]) -> CacheConf {
         zone: ZoneChoice::Computed(Value::default(), [].into_iter().collect()),
         key: None,
         has_method_in_key: false,
+        is_key_of_uri: true,
         conditions: CacheConditions::default(),
         valid: times,
         min_uses: 1,

@@ -8,18 +8,19 @@
 use std::rc::Rc;
 
 use engines::http::{Chunk, FieldId, FileRange, Method, ResponseHead, push_decimal};
-use server_cache::rfc9111::{CacheStatus, FieldList, Outcome, ResponseFacts, parse_age};
 
 use super::conditions;
-use super::decide::with_facts;
+use super::decide::with_stored;
 use super::look::set_result;
 use super::reader::FillBody;
-use super::state::{Caching, Start, StoredResponse};
+use super::report;
+use super::state::{Caching, StoredBody, StoredResponse};
 use crate::cache::counts::CacheResult;
 use crate::exchange::{Ctx, Exchange};
 use crate::handler::Content;
 use crate::upstream::accel::{self, Accel};
 use crate::upstream::answer::{make_reply, send_head};
+use crate::upstream::conf::IgnoredHeaders;
 use crate::upstream::fields::drop_repeated;
 use crate::upstream::gateway::Verdict;
 use crate::upstream::run::{Flow, Run, record};
@@ -39,14 +40,13 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: Ca
     let http = Rc::clone(&x.route.http);
     let conf = run.conf(x, &http);
     let mut head = std::mem::take(&mut stored.head);
-    let ttl_s = set_age(&caching, &stored, &mut head, x, cx);
+    let ttl_s = set_age(&caching, &stored, conf.fields.ignored, &mut head, x, cx);
     drop_repeated(x, &mut head);
     let accel = Accel::of(&head);
     if let Some(status) = run.gateway.received(x, cx, &head) {
         return Flow::Done(Content::Status(status));
     }
     accel::apply(x, conf, &accel);
-    let accepts_ranges = head.get(FieldId::AcceptRanges).is_some();
     let (redirect, verdict) = make_reply(run, x, cx, conf, &accel, head);
     if verdict != Verdict::Pass {
         x.clear_reply();
@@ -63,19 +63,12 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: Ca
             // The age counts from it.
             x.reply.fields.push_id(FieldId::Date, b"Date", date);
         }
+        let is_whole = !matches!(stored.body, StoredBody::Fill(_));
+        conditions::allow_ranges(&mut x.reply, &head, by_rfc, is_whole);
         record(x).head = Some(head);
     }
-    let reply = &mut x.reply;
-    let may_cut = accepts_ranges || by_rfc && reply.status == 200;
-    // A whole body may be sent in any order.
-    reply.single_range &= matches!(stored.start, Start::Fill(_));
-    if may_cut && !reply.allow_ranges {
-        reply.allow_ranges = true;
-        // The range stage sends its own.
-        reply.fields.remove(FieldId::AcceptRanges);
-    }
     if caching.conf.sends_status {
-        push_status(x, result, ttl_s);
+        report::of_stored(&caching, x, result, ttl_s);
     }
     set_body(&mut caching, &stored, x, cx);
     run.cache = Some(caching);
@@ -86,64 +79,37 @@ pub(crate) fn step(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, result: Ca
 fn set_age(
     caching: &Caching,
     stored: &StoredResponse,
+    ignored: IgnoredHeaders,
     head: &mut ResponseHead,
     x: &mut Exchange,
     cx: &Ctx<'_>,
-) -> Option<i64> {
+) -> i64 {
     let now_s = cx.clock.unix_s();
-    // Times need no other fact.
-    let facts = ResponseFacts {
-        age_s: parse_age(FieldList::from(&*head)),
-        ..ResponseFacts::default()
-    };
-    let times = with_facts(stored, &facts, now_s, |stored| {
+    let (age_s, ttl_s) = with_stored(caching, stored, ignored, now_s, |stored| {
         (stored.age_s(now_s), stored.ttl_s(now_s))
     });
-    let (age_s, ttl_s) = times?;
     record(x).cache.get_or_insert_default().age_s = Some(age_s);
     if caching.conf.rules.rfc {
         let mut text = Vec::new();
         push_decimal(&mut text, u64::from(age_s));
         head.set(b"Age", &text);
     }
-    Some(ttl_s)
-}
-
-/// Appends `Cache-Status`.
-fn push_status(x: &mut Exchange, result: CacheResult, ttl_s: Option<i64>) {
-    let outcome = match result {
-        CacheResult::Revalidated => return,
-        _ => Outcome::Hit,
-    };
-    let status = CacheStatus {
-        cache: CACHE_NAME,
-        outcome,
-        ttl_s,
-        key: None,
-        detail: None,
-    };
-    let mut text = Vec::new();
-    status.encode(std::iter::empty(), &mut text);
-    x.reply.fields.push(b"Cache-Status", &text);
+    ttl_s
 }
 
 fn set_body(caching: &mut Caching, stored: &StoredResponse, x: &mut Exchange, cx: &Ctx<'_>) {
     if x.reply.status == 304 {
         return;
     }
-    let offset = stored.body_start;
-    let len = match &stored.start {
-        Start::Memory(copy, _) => copy.body.len() as u64,
-        Start::File(start, _) => start.identity().len.saturating_sub(offset),
-        Start::Fill(_) => {
-            if let (Some(reader), Some(file)) = (caching.awaited.take(), &stored.file) {
-                let waker = x.waker(cx).remote();
-                let body = FillBody::new(reader, Rc::clone(file), offset, waker);
-                x.body.source = Some(Box::new(body));
-            }
-            return;
+    let (offset, len) = (stored.stored.body_start(), stored.stored.body_len());
+    if let StoredBody::Fill(file) = &stored.body {
+        if let Some(reader) = caching.awaited.take() {
+            let waker = x.waker(cx).remote();
+            let body = FillBody::new(reader, Rc::clone(file), offset, waker);
+            x.body.source = Some(Box::new(body));
         }
-    };
+        return;
+    }
     // The stored response to HEAD has no body.
     if x.head.method != Method::Head || len > 0 {
         x.reply.content_length = Some(len);
@@ -152,17 +118,13 @@ fn set_body(caching: &mut Caching, stored: &StoredResponse, x: &mut Exchange, cx
     if len == 0 {
         return;
     }
-    let chunk = match (&stored.start, &stored.file) {
-        (Start::Memory(copy, _), _) => Some(Chunk::Owned(copy.body.to_vec())),
-        (_, Some(file)) => Some(Chunk::File(FileRange {
+    x.body.chunks.push_back(match &stored.body {
+        StoredBody::Bytes(bytes) => Chunk::Shared(bytes.clone()),
+        StoredBody::Copy(copy) => Chunk::Owned(copy.body.to_vec()),
+        StoredBody::File(file) | StoredBody::Fill(file) => Chunk::File(FileRange {
             file: Rc::clone(file),
             offset,
             len,
-        })),
-        (_, None) => None,
-    };
-    x.body.chunks.extend(chunk);
+        }),
+    });
 }
-
-/// The name of this cache in `Cache-Status`.
-const CACHE_NAME: &[u8] = b"firstbyte";

@@ -30,12 +30,8 @@ pub(crate) fn may_send(
     let now_s = cx.clock.unix_s();
     if !caching.conf.rules.rfc {
         let by_field = || {
-            let prefix = stored.prefix();
-            let until_s = prefix.map(|prefix| {
-                let header = &prefix.header;
-                header.valid_s.saturating_add(header.error_s)
-            });
-            until_s.is_some_and(|until_s| until_s >= now_s)
+            let header = stored.stored.header();
+            header.valid_s.saturating_add(header.error_s) >= now_s
         };
         // As in nginx, `stale-if-error` concerns failures, and no responses.
         return by_setting || response_status.is_none() && by_field();
@@ -45,8 +41,7 @@ pub(crate) fn may_send(
     }
     let ignored = run.conf(x, &x.route.http).fields.ignored;
     let directives = &caching.request.directives;
-    let may = with_stored(caching, stored, ignored, now_s, |stored| {
+    with_stored(caching, stored, ignored, now_s, |stored| {
         may_serve_on_error(directives, stored, by_setting, now_s)
-    });
-    may == Some(true)
+    })
 }

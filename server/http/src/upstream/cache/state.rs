@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use engines::http::{FileHandle, ResponseHead};
-use server_cache::directory::{FileIdentity, FileStart};
-use server_cache::disk::{Prefix, parse_unknown};
-use server_cache::fill::{Fill, FillReader};
+use engines::http::{FileHandle, ResponseHead, SharedBytes};
+use server_cache::fill::FillReader;
 use server_cache::index::{FillToken, StoredEntry};
 use server_cache::key::{CacheKey, EntryId};
 use server_cache::memory::MemoryEntry;
 use server_cache::response_head::HeadFormat;
-use server_cache::rfc9111::RequestFacts;
+use server_cache::rfc9111::{ForwardReason, RequestFacts};
+use server_cache::stored_head::StoredHead;
 
 use crate::cache::conf::CacheConf;
 use crate::cache::zone::CacheZone;
@@ -22,6 +21,8 @@ pub(crate) struct Caching {
     pub(crate) key: CacheKey,
     /// The entry of the key, or of the request's variant.
     pub(crate) id: EntryId,
+    /// A variant for fields of the same meaning as those of this request.
+    pub(crate) similar: Option<EntryId>,
     pub(crate) format: HeadFormat,
     /// Facts of the client's request, for the rules of RFC 9111.
     pub(crate) request: RequestFacts,
@@ -31,6 +32,10 @@ pub(crate) struct Caching {
     pub(crate) invalidates: bool,
     /// Whether it updates an entry in the background.
     pub(crate) is_update: bool,
+    /// The reason to send the request to a server, or to wait for another one that does; `None` for a hit.
+    pub(crate) forwarded: Option<ForwardReason>,
+    /// The reason not to store the response of the server, if that was considered.
+    pub(crate) not_stored: Option<&'static str>,
     /// The right to store the response.
     pub(crate) token: Option<FillToken>,
     /// A stored response that is sent, or that is validated.
@@ -46,43 +51,22 @@ pub(crate) struct Caching {
 /// A stored response.
 pub(crate) struct StoredResponse {
     pub(crate) id: EntryId,
-    pub(crate) start: Start,
-    /// The file with the body; `None` if that is in memory.
-    pub(crate) file: Option<FileHandle>,
+    pub(crate) stored: Arc<StoredHead>,
+    /// Its entry in the index; `None` for a response that another request receives.
+    pub(crate) entry: Option<StoredEntry>,
+    pub(crate) body: StoredBody,
+    /// The response head, which an update changes.
     pub(crate) head: Box<ResponseHead>,
-    /// Position of the body in the file.
-    pub(crate) body_start: u64,
 }
 
-/// The bytes before a stored body.
-pub(crate) enum Start {
-    /// Of a file with its entry in the index.
-    File(FileStart, StoredEntry),
-    /// Of a copy in memory, with its entry in the index.
-    Memory(Arc<MemoryEntry>, StoredEntry),
-    /// Of a response that another request receives.
-    Fill(Arc<Fill>),
-}
-
-impl StoredResponse {
-    /// The parsed bytes before the body; `None` if they are damaged.
-    pub(crate) fn prefix(&self) -> Option<Prefix<'_>> {
-        match &self.start {
-            Start::File(start, _) => start.parse().ok(),
-            Start::Memory(copy, _) => copy.start.parse().ok(),
-            Start::Fill(fill) => {
-                let prefix = &fill.head()?.prefix;
-                parse_unknown(prefix, prefix.len() as u64).ok()
-            }
-        }
-    }
-
-    /// The entry of the index; `None` for a response that is received.
-    pub(crate) fn entry(&self) -> Option<(&StoredEntry, FileIdentity)> {
-        match &self.start {
-            Start::File(start, entry) => Some((entry, start.identity())),
-            Start::Memory(copy, entry) => Some((entry, copy.start.identity())),
-            Start::Fill(_) => None,
-        }
-    }
+/// The body of a stored response.
+pub(crate) enum StoredBody {
+    /// In the file of the response.
+    File(FileHandle),
+    /// In the worker's memory: the bytes of a small file.
+    Bytes(SharedBytes),
+    /// In memory for all threads.
+    Copy(Arc<MemoryEntry>),
+    /// In this file, as far as another request has received it.
+    Fill(FileHandle),
 }

@@ -10,22 +10,23 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use engines::http::{Chunk, FieldId, FileRange, Method, ResponseHead, parse_http_date};
-use server_base::errlog::Level;
-use server_base::files::{Keep, TempError};
-use server_cache::disk::{Header, Notes, encode};
+use server_base::files::{ENOENT, Keep, TempDir, TempError, TempFile};
+use server_cache::disk::{Header, Notes, body_length_at, encode};
 use server_cache::fill::FillHead;
-use server_cache::index::{FillToken, PurgeMode};
+use server_cache::index::FillToken;
 use server_cache::key::EntryId;
 use server_cache::response_head;
 use server_cache::rfc9111::{FieldList, parse_age};
+use server_cache::similar::normal_id;
 use server_cache::vary::variant_id;
 
 use super::begin::any;
 use super::conditions;
 use super::filling::{Filling, log};
+use super::invalidate::invalidate;
 use super::open::values;
 use super::rules::{Received, Storable};
-use super::state::{Caching, Start, StoredResponse};
+use super::state::{Caching, StoredBody, StoredResponse};
 use crate::exchange::cache_record::RequestsPart;
 use crate::exchange::{Ctx, Exchange, Upstream};
 use crate::upstream::run::{Run, record};
@@ -37,28 +38,17 @@ pub(crate) fn begin(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, is_buffer
         return;
     };
     caching.stored = None;
-    if caching.invalidates && matches!(x.reply.status, 200..=399) {
-        let now_s = cx.clock.unix_s();
-        let shared = &caching.zone.shared;
-        if let Err(error) = shared.purge_key(&caching.key, PurgeMode::Hard, now_s) {
-            x.log(Level::Error, format_args!("{error}"));
-        }
-    }
+    invalidate(&caching, run.gateway, x, cx);
     if let Some(token) = caching.token.take() {
-        run.filling = fill(&caching, token, run, x, cx, is_buffered);
+        run.filling = fill(&mut caching, token, run, x, cx, is_buffered);
     }
     if run.filling.is_some() {
         // Conditions and ranges of the client were not sent.
         if let Some(head) = record(x).head.take() {
-            conditions::apply(x, &head, caching.conf.rules.rfc, cx);
+            let by_rfc = caching.conf.rules.rfc;
+            conditions::apply(x, &head, by_rfc, cx);
+            conditions::allow_ranges(&mut x.reply, &head, by_rfc, false);
             record(x).head = Some(head);
-        }
-        let accepts = x.reply.fields.get(FieldId::AcceptRanges).is_some();
-        let reply = &mut x.reply;
-        let may_cut = accepts || caching.conf.rules.rfc && reply.status == 200;
-        if may_cut && !reply.allow_ranges {
-            (reply.allow_ranges, reply.single_range) = (true, true);
-            reply.fields.remove(FieldId::AcceptRanges);
         }
     }
     run.cache = Some(caching);
@@ -66,7 +56,7 @@ pub(crate) fn begin(run: &mut Run, x: &mut Exchange, cx: &mut Ctx<'_>, is_buffer
 
 /// Makes the file of a response, with all before its body. Without one, requests that wait send their own.
 fn fill(
-    caching: &Caching,
+    caching: &mut Caching,
     token: FillToken,
     run: &Run,
     x: &mut Exchange,
@@ -91,7 +81,7 @@ fn give_up((token, error): Failed, x: &Exchange) {
 }
 
 fn prepare(
-    caching: &Caching,
+    caching: &mut Caching,
     token: FillToken,
     run: &Run,
     x: &mut Exchange,
@@ -122,51 +112,55 @@ fn prepare(
     let has_body = x.target.method != Method::Head || caching.conf.rules.convert_head;
     let length = x.reply.content_length.filter(|_| has_body);
     let filling = match storable {
-        Ok(storable) => write_start(caching, token, (&head, &storable), run, x, cx),
-        Err(_) => Err((token, None)),
+        Ok(storable) => write_start(caching, token, (&head, &storable), length, run, x, cx),
+        Err(why) => {
+            caching.not_stored = Some(why);
+            Err((token, None))
+        }
     };
     record(x).head = Some(head);
-    let mut filling = filling?;
-    filling.length = length;
-    Ok(filling)
+    filling
 }
 
 /// The token of a fill that could not begin, and the failure of its file.
 type Failed = (FillToken, Option<TempError>);
 
-/// Makes a file with all before the body, for a response of this head.
+/// Makes a file with all before the body, for a response of this head. `length` is that of the body, if it is known.
 fn write_start(
     caching: &Caching,
     mut token: FillToken,
     (head, storable): (&ResponseHead, &Storable),
+    length: Option<u64>,
     run: &Run,
     x: &Exchange,
     cx: &mut Ctx<'_>,
 ) -> Result<Filling, Failed> {
     let prefix = prefix_of(caching, &mut token, head, storable, x, cx);
-    let buffering = &run.conf(x, &x.route.http).buffering;
-    let dir = caching.zone.temp_dir.as_ref();
-    let dir = dir.or(buffering.temp_path.as_ref());
-    let (Some((prefix, body_start)), Some(dir)) = (prefix, dir) else {
+    let Some((mut prefix, body_start)) = prefix else {
         return Err((token, None));
     };
-    let mut file = match cx.files.create_temp(dir, FILE_MODE, Keep::WhileUsed) {
+    let temp_path = run.conf(x, &x.route.http).buffering.temp_path.as_ref();
+    let mut file = match create_file(caching, &token.id(), temp_path, cx) {
         Ok(file) => file,
-        Err(error) => return Err((token, Some(error))),
+        Err(error) => return Err((token, error)),
     };
+    // The file gets its length at once; other requests receive one without.
+    let noted = usize::try_from(body_length_at(body_start)).unwrap_or(usize::MAX);
+    let unknown = set_length(&mut prefix, noted, length.map(u64::to_le_bytes));
     if let Err(error) = file.append(&prefix) {
         let path = file.path.clone();
         return Err((token, Some(TempError { error, path })));
     }
-    let (Ok(own), Ok(shared)) = (file.file.try_clone(), file.file.try_clone()) else {
+    set_length(&mut prefix, noted, unknown);
+    let Ok(own) = file.file.try_clone() else {
         return Err((token, None));
     };
-    token.fill().set_head(FillHead {
-        prefix: prefix.into(),
-        file: File::from(shared),
-    });
+    let own = Arc::new(File::from(own));
+    let head = FillHead::new(prefix.into(), Arc::clone(&own));
+    token.fill().set_head(head);
     Ok(Filling {
-        own: File::from(own),
+        own,
+        has_length: length.is_some(),
         file,
         token,
         shared: Arc::clone(&caching.zone.shared),
@@ -175,10 +169,43 @@ fn write_start(
         tags: storable.tags.text().to_vec(),
         body_start,
         valid_s: storable.times.valid_s,
-        length: None,
+        length,
         received: 0,
         result: x.upstream.as_ref().and_then(|u| u.cache.as_ref()?.result),
     })
+}
+
+/// Replaces the noted length of a body, and returns the one before.
+fn set_length(prefix: &mut [u8], at: usize, length: Option<[u8; 8]>) -> Option<[u8; 8]> {
+    let noted = prefix.get_mut(at..)?.first_chunk_mut::<8>()?;
+    Some(std::mem::replace(noted, length?))
+}
+
+/// Creates the temporary file of a response. With `use_temp_path=off` it is beside its entry: some file systems put files of
+/// one directory together, and search longer for a free inode in a large one.
+fn create_file(
+    caching: &Caching,
+    id: &EntryId,
+    temp_path: Option<&TempDir>,
+    cx: &mut Ctx<'_>,
+) -> Result<TempFile, Option<TempError>> {
+    if caching.zone.uses_temp_path {
+        let dir = temp_path.ok_or(None)?;
+        let created = cx.files.create_temp(dir, FILE_MODE, Keep::WhileUsed);
+        return created.map_err(Some);
+    }
+    let directory = caching.zone.shared.directory().ok_or(None)?;
+    let dir = TempDir {
+        path: directory.parent_bytes(id),
+        levels: [0; 3],
+    };
+    let mut create = || cx.files.create_temp(&dir, FILE_MODE, Keep::WhileUsed);
+    match create() {
+        Err(failed) if failed.error.errno == ENOENT && directory.create_parents(id).is_ok() => {
+            create().map_err(Some)
+        }
+        created => created.map_err(Some),
+    }
 }
 
 /// Stores a response again with other fields: a new file with the body of the stored one takes its place.
@@ -191,21 +218,26 @@ pub(super) fn store_again(
     x: &Exchange,
     cx: &mut Ctx<'_>,
 ) {
-    let mut filling = match write_start(caching, token, updated, run, x, cx) {
+    let body_len = stored.stored.body_len();
+    let mut filling = match write_start(caching, token, updated, Some(body_len), run, x, cx) {
         Ok(filling) => filling,
         Err(failed) => return give_up(failed, x),
     };
-    if let Start::Memory(copy, _) = &stored.start {
-        if filling.add(x, &Chunk::Owned(copy.body.to_vec())) {
-            filling.length = Some(copy.body.len() as u64);
+    let bytes = match &stored.body {
+        StoredBody::Copy(copy) => Some(&copy.body[..]),
+        StoredBody::Bytes(bytes) => Some(&bytes[..]),
+        StoredBody::File(_) | StoredBody::Fill(_) => None,
+    };
+    if let Some(bytes) = bytes {
+        if filling.add(x, &Chunk::Owned(bytes.to_vec())) {
             filling.finish(x);
         }
         return;
     }
-    let (Some(prefix), Some(file)) = (stored.prefix(), &stored.file) else {
+    let (StoredBody::File(file) | StoredBody::Fill(file)) = &stored.body else {
         return;
     };
-    let (mut offset, mut left) = (stored.body_start, prefix.body_len);
+    let (mut offset, mut left) = (stored.stored.body_start(), body_len);
     while left > 0 {
         let len = left.min(COPIED_BYTES);
         let range = FileRange {
@@ -221,12 +253,25 @@ pub(super) fn store_again(
         }
         (offset, left) = (offset + len, left - len);
     }
-    filling.length = Some(prefix.body_len);
     filling.finish(x);
 }
 
 /// Bytes of a body that are copied at a time.
 const COPIED_BYTES: u64 = 256 << 10;
+
+/// Returns the variant of the request, and notes it for requests with fields of the same meaning.
+fn variant_of(caching: &Caching, vary: &[u8], x: &Exchange) -> EntryId {
+    if vary.is_empty() {
+        return EntryId::default();
+    }
+    let main = caching.key.id();
+    let variant = variant_id(&main, vary, values(&x.head));
+    if caching.conf.rules.rfc {
+        let normal = normal_id(&main, vary, FieldList::from(&x.head));
+        caching.zone.shared.similar.insert(normal, variant);
+    }
+    variant
+}
 
 /// Makes all bytes before the body, and moves the fill to the entry that the response belongs to.
 fn prefix_of(
@@ -238,10 +283,7 @@ fn prefix_of(
     cx: &Ctx<'_>,
 ) -> Option<(Vec<u8>, u16)> {
     let main = caching.key.id();
-    let variant = match storable.vary.is_empty() {
-        true => EntryId::default(),
-        false => variant_id(&main, &storable.vary, values(&x.head)),
-    };
+    let variant = variant_of(caching, &storable.vary, x);
     if token.id() != main
         && (storable.vary.is_empty() || variant != token.id())
         && !token.move_to_main()

@@ -17,6 +17,8 @@ use crate::upstream::run::{Run, record};
 /// The task of an update in the background, kept with its exchange until it begins.
 pub(super) struct Update {
     pub(super) id: EntryId,
+    /// Its variant.
+    pub(super) variant: EntryId,
     pub(super) token: FillToken,
 }
 
@@ -43,6 +45,7 @@ pub(super) fn start(stored: &StoredResponse, token: FillToken, x: &mut Exchange,
     child.route.internal = x.route.internal;
     child.extensions.set(Update {
         id: stored.id,
+        variant: stored.stored.header().variant,
         token,
     });
     request.start(cx);

@@ -4,15 +4,19 @@
 //!
 //! Source: nginx documentation, `proxy_cache_revalidate`; RFC 9111 section 4.3.
 
+use std::sync::Arc;
+
 use engines::http::{Field, FieldId, Fields, ResponseHead, Span, http_date};
 use server_base::errlog::Level;
 use server_cache::directory::Directory;
 use server_cache::disk::Header;
-use server_cache::index::{Committed, FillToken, PurgeFacts, StoredEntry};
+use server_cache::index::{Committed, FillToken, PurgeFacts};
 use server_cache::response_head::HeadFormat;
+use server_cache::rfc9111::{FieldList, Validators, confirms};
+use server_cache::stored_head::StoredHead;
 
 use super::rules::{Received, Times};
-use super::state::{Caching, Start, StoredResponse};
+use super::state::{Caching, StoredResponse};
 use super::store;
 use crate::exchange::{Ctx, Exchange};
 use crate::upstream::run::{Run, record};
@@ -23,13 +27,14 @@ pub(crate) fn set_validators(run: &Run, x: &mut Exchange) {
         return;
     };
     let rules = &caching.conf.rules;
-    let prefix = caching.stored.as_ref().and_then(|stored| stored.prefix());
-    let Some(prefix) = prefix.filter(|_| rules.rfc || rules.revalidate) else {
+    let stored = caching.stored.as_ref();
+    let Some(stored) = stored.filter(|_| rules.rfc || rules.revalidate) else {
         return;
     };
+    let header = stored.stored.header();
     let cache = record(x).cache.get_or_insert_default();
-    cache.etag = prefix.header.etag.to_vec();
-    let modified_s = prefix.header.last_modified_s;
+    cache.etag = header.etag.to_vec();
+    let modified_s = header.last_modified_s;
     cache.last_modified_s = (modified_s >= 0).then_some(modified_s);
 }
 
@@ -91,6 +96,28 @@ pub(crate) fn is_conditional(run: &Run, x: &Exchange) -> bool {
             .is_some_and(|cache| cache.stored.is_some())
 }
 
+/// Whether a 304 with this head is about the stored response at hand. nginx takes each one for it.
+pub(crate) fn is_about_stored(run: &Run, head: &ResponseHead) -> bool {
+    let Some(caching) = run.cache.as_ref().filter(|cache| cache.conf.rules.rfc) else {
+        return true;
+    };
+    caching.stored.as_ref().is_none_or(|stored| {
+        let (received, stored) = (FieldList::from(head), FieldList::from(&*stored.head));
+        confirms(Validators::of(received), Validators::of(stored))
+    })
+}
+
+/// Drops the stored response at hand without a validation: the next request to the server has no conditions of the cache.
+pub(crate) fn give_up(run: &mut Run, x: &mut Exchange) {
+    if let Some(caching) = &mut run.cache {
+        caching.stored = None;
+    }
+    if let Some(cache) = &mut record(x).cache {
+        cache.etag.clear();
+        cache.last_modified_s = None;
+    }
+}
+
 /// The server has confirmed the stored response with this 304, which updates its times and fields.
 pub(crate) fn confirm(run: &mut Run, x: &Exchange, cx: &mut Ctx<'_>, head: &ResponseHead) {
     let Some(mut caching) = run.cache.take() else {
@@ -133,7 +160,7 @@ fn update(
     let Ok(storable) = received.storable(&stored.head) else {
         return;
     };
-    let body_bytes = stored.prefix().map_or(0, |prefix| prefix.body_len);
+    let body_bytes = stored.stored.body_len();
     if received.needs_new_head(&before, &stored.head) && body_bytes <= REWRITTEN_BYTES_MAX {
         let head = (&*stored.head, &storable);
         store::store_again(caching, token, head, stored, run, x, cx);
@@ -154,18 +181,17 @@ fn set_times(
     let shared = &caching.zone.shared;
     // Its copy has the times of before.
     shared.memory.remove(&stored.id);
-    let (Some(directory), Some(prefix), Some((entry, identity))) =
-        (shared.directory(), stored.prefix(), stored.entry())
-    else {
+    let (Some(directory), Some(entry)) = (shared.directory(), &stored.entry) else {
         return;
     };
+    let (head, identity) = (&stored.stored, stored.stored.identity());
     let newer = Header {
         valid_s: times.valid_s,
         updating_s: times.updating_s,
         error_s: times.error_s,
         date_s: times.date_s,
         valid_ms: 0,
-        ..prefix.header
+        ..head.header()
     };
     match directory.update_header(&stored.id, identity, &newer) {
         Ok(true) => {}
@@ -180,7 +206,7 @@ fn set_times(
     let facts = PurgeFacts {
         main: caching.key.id(),
         key: caching.key.text(),
-        tags: prefix.notes.tags,
+        tags: head.tags(),
     };
     let refreshed = token.refresh(entry, &facts, times.valid_s);
     let _ = match refreshed {
@@ -200,22 +226,25 @@ fn set_times(
         }
     };
     // Its age counts from now on.
-    reread(directory, stored);
+    reread(caching, directory, stored);
 }
 
 /// Reads the head of the stored file again, since its times have changed.
-fn reread(directory: &Directory, stored: &mut StoredResponse) {
-    let Some((entry, identity)) = stored.entry() else {
+fn reread(caching: &Caching, directory: &Directory, stored: &mut StoredResponse) {
+    let Some(entry) = &mut stored.entry else {
         return;
     };
-    let entry = StoredEntry {
-        is_stale: false,
-        ..*entry
-    };
     if let Ok((_, start)) = directory.open_entry(&stored.id, entry.body_start)
-        && start.identity() == identity
+        && start.identity() == stored.stored.identity()
+        && let Ok(head) = StoredHead::parse(
+            start.bytes(),
+            start.identity(),
+            &caching.key,
+            caching.format,
+        )
     {
-        stored.start = Start::File(start, entry);
+        entry.is_stale = false;
+        stored.stored = Arc::new(head);
     }
 }
 
