@@ -107,6 +107,7 @@ impl Teller<'_> {
                 let text = format!("{words}: leads to \"{}\"", lossy_text(uri));
                 ("error_page", text, self.place(*at))
             }
+            Event::Cache(text) => ("cache", text.clone(), None),
             Event::Log(level, text) => ("log", format!("[{}] {text}", level.name()), None),
             Event::File(call, path, found) => {
                 let path = lossy_text(path);

@@ -7,6 +7,7 @@ mod command_line;
 mod config_errors;
 mod explain;
 mod explain_agrees;
+mod explain_cache;
 mod explain_passed;
 mod explain_usage;
 mod lint;

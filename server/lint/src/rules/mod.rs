@@ -4,6 +4,7 @@
 
 mod access;
 mod alias;
+mod caches;
 mod descriptors;
 mod endless;
 mod experiments;
@@ -90,6 +91,10 @@ pub(crate) const RULES: &[Rule] = &[
     warn("FB105", "`none` in `valid_referers`", origin::no_referrer),
     warn("FB106", "a resolver outside of the network", resolver::check),
     error("FB107", "an expression backtracks exponentially", endless::check),
+    warn("FB108", "a cache key without the host", caches::key_without_host),
+    warn("FB109", "a cache key without the URI", caches::key_without_uri),
+    warn("FB110", "responses with cookies are stored", caches::stored_cookies),
+    notice("FB111", "responses without a time are stored", caches::guessed_freshness),
 
     error("FB201", "`alias` in a location without a trailing slash", alias::open_location),
     warn("FB202", "`alias` without a trailing slash", alias::missing_slash),
