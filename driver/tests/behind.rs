@@ -23,6 +23,8 @@ mod h1;
 mod h2;
 #[path = "behind/ledger.rs"]
 mod ledger;
+#[path = "support/load.rs"]
+mod load;
 #[path = "behind/locations.rs"]
 mod locations;
 #[path = "behind/memcached.rs"]

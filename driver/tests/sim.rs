@@ -19,6 +19,8 @@ mod final_checks;
 mod h2;
 #[path = "sim/limits.rs"]
 mod limits;
+#[path = "support/load.rs"]
+mod load;
 #[path = "sim/response.rs"]
 mod response;
 #[path = "sim/run.rs"]

@@ -1,6 +1,5 @@
 //! Locations of the simulated proxy: one for each way of proxying, in two configurations.
 
-use std::fs::File;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -8,15 +7,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::thread_config::ThreadConfig;
-use server_base::errlog::{ErrorLog, Level, Sink};
 use server_base::opened::OpenedLogs;
 use server_http::http::Http;
 use server_http::module::Module;
-use server_http::{LoadOptions, load};
 use server_upstream::protocol::HTTP2;
 use server_upstream::route::{Route, UpstreamAddr};
 
 use super::copies;
+use super::load::{load_text, log};
 use super::locations::LOCATIONS;
 use super::secure::Pair;
 
@@ -223,37 +221,13 @@ impl Drop for Site {
 }
 
 fn http(text: &str) -> Arc<Http> {
-    let source = conf::Memory::default().with_file("/etc/sim.conf", text);
-    let options = LoadOptions {
-        conf_path: PathBuf::from("/etc/sim.conf"),
-        prefix: PathBuf::from("/etc"),
-        globals: None,
-        error_log: None,
-        access_log: PathBuf::from("/dev/null"),
-    };
     let modules: &'static [&'static Module] = Vec::leak(
         [&copies::MODULE]
             .into_iter()
             .chain(server_modules::MODULES.iter().copied())
             .collect(),
     );
-    let cycle = match load(source, &options, modules) {
-        Ok(cycle) => cycle,
-        Err(refused) => panic!("{}", refused.error.render(&refused.files)),
-    };
-    let http = cycle.http.expect("the configuration has an http block");
-    // With `SIM_LOG=FILE`, a single run writes an error log.
-    let sinks = std::env::var("SIM_LOG").ok().map(|path| {
-        let file = File::options()
-            .append(true)
-            .create(true)
-            .open(path)
-            .expect("the log can be made");
-        Sink::file(Arc::new(file), Level::Debug)
-    });
-    http.attach_logs(
-        OpenedLogs::default(),
-        &ErrorLog::new(sinks.into_iter().collect()),
-    );
+    let http = load_text(text, modules);
+    http.attach_logs(OpenedLogs::default(), &log());
     http
 }

@@ -8,16 +8,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use driver::worker::thread_config::ThreadConfig;
-use server_base::errlog::ErrorLog;
 use server_base::opened::OpenedLogs;
 use server_http::conf_core::InFile;
 use server_http::exchange::{Ctx, Exchange};
 use server_http::http::Http;
 use server_http::module::{Content, Handler, Module};
 use server_http::port_slots::PortSlots;
+use server_http::reply;
 use server_http::request_body::{self, CollectOptions, Collected};
-use server_http::{LoadOptions, load, reply};
 
+use super::load::{load_text, log};
 use super::waits::{forget_waits, wait};
 
 /// Names and sizes of the files: empty, small, at the limits of copying, inline reading and the queue, large.
@@ -213,26 +213,11 @@ fn byte(file: usize, at: usize) -> u8 {
 }
 
 fn http(text: &str, modules: &'static [&'static Module], places: &mut PortSlots) -> Arc<Http> {
-    let source = conf::Memory::default().with_file("/etc/sim.conf", text);
-    let options = LoadOptions {
-        conf_path: PathBuf::from("/etc/sim.conf"),
-        prefix: PathBuf::from("/etc"),
-        globals: None,
-        error_log: None,
-        access_log: PathBuf::from("/dev/null"),
-    };
-    let cycle = match load(source, &options, modules) {
-        Ok(cycle) => cycle,
-        Err(refused) => panic!(
-            "the configuration is refused: {}",
-            refused.error.render(&refused.files)
-        ),
-    };
-    let http = cycle.http.and_then(Arc::into_inner);
-    let mut http = http.expect("the configuration has an http block, and nobody else has it");
+    let http = Arc::into_inner(load_text(text, modules));
+    let mut http = http.expect("it was just loaded, so there is no other owner");
     places.arrange(&mut http);
     let http = Arc::new(http);
-    http.attach_logs(OpenedLogs::default(), &ErrorLog::new(Vec::new()));
+    http.attach_logs(OpenedLogs::default(), &log());
     http
 }
 

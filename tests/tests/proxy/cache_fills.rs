@@ -275,3 +275,37 @@ fn requests_that_wait_for_a_redirected_response_are_answered() {
     assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 3);
     assert_eq!(backend.request_count(), 4, "each sends its own");
 }
+
+/// The parts of a body that is being received come in its order, so several parts at once are not sent.
+#[test]
+fn several_parts_of_a_response_being_received_are_the_whole() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let gate = Gate::default();
+    let of_script = gate.clone();
+    let backend = Backend::answering(move |_| {
+        let head = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 10\r\n\r\n";
+        let gate = Step::Gate(of_script.clone());
+        vec![send(format!("{head}01234")), gate, send("56789")]
+    });
+    let server = cached(&backend, "proxy_cache_lock on;").start();
+    let mut first = server.client();
+    first.send(request("GET", "/a", &[]));
+    wait_until("it is sent", || backend.request_count() == 1);
+    let mut many = server.client();
+    many.send(request("GET", "/a", &["Range: bytes=7-9,0-2"]));
+    let mut one = server.client();
+    one.send(request("GET", "/a", &["Range: bytes=3-6"]));
+    wait_for_requests(&server, 3);
+    gate.open();
+    assert_eq!(first.response().text(), "0123456789");
+    let answer = many.response();
+    assert_eq!((answer.status, answer.text().as_str()), (200, "0123456789"));
+    let answer = one.response();
+    assert_eq!((answer.status, answer.text().as_str()), (206, "3456"));
+    assert_eq!(backend.request_count(), 1);
+    wait_for_stored(&server, "0123456789");
+    let many = server.client().get_with("/a", &["Range: bytes=7-9,0-2"]);
+    assert_eq!(many.status, 206, "a stored body is sent in any order");
+}

@@ -1,11 +1,13 @@
 //! Stored responses over reloads and changes of the binary: clients get nothing but hits.
 //!
+//! With `LAB_LONG` set, each step has 4,000 hits, at a rate of at least 2,000 a second.
+//!
 //! Source: nginx documentation, "Controlling nginx", `proxy_cache_path`.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use firstbyte_tests::backend::Backend;
 use firstbyte_tests::change::{change, install};
@@ -23,6 +25,17 @@ const THREADS: usize = 4;
 /// Requests of a connection.
 const REQUESTS: usize = 50;
 const RELOADS: usize = 6;
+/// The smallest rate of hits with `LAB_LONG`, a second.
+const RATE: f64 = 2000.0;
+
+fn is_long() -> bool {
+    std::env::var_os("LAB_LONG").is_some()
+}
+
+/// Number of hits after each change.
+fn hits_a_step() -> usize {
+    if is_long() { 4000 } else { 200 }
+}
 
 /// A server with a number in each response, which a reload changes.
 fn server(backend: &Backend) -> Server {
@@ -50,6 +63,7 @@ fn reload(server: &Server, number: usize, change: impl FnOnce(String) -> String)
 struct Hits {
     counts: Arc<Counts>,
     threads: Vec<JoinHandle<()>>,
+    begun: Instant,
 }
 
 #[derive(Default)]
@@ -67,22 +81,27 @@ impl Hits {
             thread::spawn(move || counts.request_all(port, n))
         };
         let threads = (0..THREADS).map(thread).collect();
-        Self { counts, threads }
+        let begun = Instant::now();
+        Self {
+            counts,
+            threads,
+            begun,
+        }
     }
 
     /// Waits for a number of further hits.
     #[track_caller]
     fn go_on_for(&self, count: usize) {
-        let hits = || self.counts.hits.load(Ordering::Relaxed);
-        let before = hits();
+        let before = self.count();
         wait_until("the hits go on", || {
-            hits() > before + count || self.counts.has_faults()
+            self.count() > before + count || self.counts.has_faults()
         });
     }
 
-    /// Ends the clients, asserts that each response was a hit, and returns their number.
+    /// Ends the clients, and asserts that each response was a hit.
     #[track_caller]
-    fn stop(self) -> usize {
+    fn stop(self, during: &str) {
+        let (taken, hits) = (self.begun.elapsed(), self.count());
         self.counts.stop.store(true, Ordering::Relaxed);
         for thread in self.threads {
             thread.join().expect("a client ends");
@@ -94,6 +113,12 @@ impl Hits {
             faults.len(),
             faults.first()
         );
+        let rate = hits as f64 / taken.max(Duration::from_millis(1)).as_secs_f64();
+        println!("{hits} hits over {during}, {rate:.0} a second");
+        assert!(!is_long() || rate >= RATE, "{rate:.0} hits a second");
+    }
+
+    fn count(&self) -> usize {
         self.counts.hits.load(Ordering::Relaxed)
     }
 }
@@ -162,9 +187,9 @@ fn reloads_under_hits_keep_all_of_them() {
     let hits = Hits::start(server.port());
     for number in 1..=RELOADS {
         reload(&server, number, |text| text);
-        hits.go_on_for(200);
+        hits.go_on_for(hits_a_step());
     }
-    println!("{} hits over {RELOADS} reloads", hits.stop());
+    hits.stop("six reloads");
     assert_eq!(backend.request_count(), STORED);
 }
 
@@ -177,12 +202,12 @@ fn a_change_of_the_binary_under_hits_keeps_all_of_them() {
     }
     let hits = Hits::start(server.port());
     let _new = change(&server);
-    hits.go_on_for(200);
+    hits.go_on_for(hits_a_step());
     server.signal(Signal::QUIT);
     assert_eq!(server.wait_for_exit(), 0);
     server.adopt("nginx.pid");
-    hits.go_on_for(200);
-    println!("{} hits over a change of the binary", hits.stop());
+    hits.go_on_for(hits_a_step());
+    hits.stop("a change of the binary");
     assert_eq!(backend.request_count(), STORED);
     get(&server, "/0", "HIT");
 }

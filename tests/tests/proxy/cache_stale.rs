@@ -264,3 +264,47 @@ fn conditions_of_a_client_are_answered_after_a_validation() {
     let conditions: Vec<_> = sent.iter().map(condition).collect();
     assert_eq!(conditions, [None, Some("\"one\"".to_owned())]);
 }
+
+/// RFC 9111 section 4.3.4: a 304 with another entity tag is not about the stored response. nginx takes it for that.
+#[test]
+fn a_304_of_another_response_confirms_nothing() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    for (tag, status, count) in [("\"two\"", "EXPIRED", 3), ("W/\"one\"", "REVALIDATED", 2)] {
+        let backend = Backend::answering(move |r| match r.header("If-None-Match") {
+            Some(_) => {
+                let head = format!("HTTP/1.1 304 Not Modified\r\nETag: {tag}\r\n\r\n");
+                vec![Step::Send(head.into_bytes())]
+            }
+            None => answer("200 OK", &VALIDATED, format!("<{}>", r.target())),
+        });
+        let server = cached(&backend, "proxy_http_version 1.1;").start();
+        fill(&server, "/a");
+        let answer = get_until(&server, "/a", status);
+        assert_eq!((answer.status, answer.text().as_str()), (200, "</a>"));
+        assert_eq!(backend.request_count(), count, "{tag}");
+        let sent = backend.latest();
+        let is_conditional = sent.header("If-Modified-Since").is_some();
+        assert_eq!(is_conditional, count == 2, "{tag}");
+    }
+}
+
+/// Each 304 is about another response: the client gets the one that was requested without conditions.
+#[test]
+fn a_server_that_always_sends_304_is_asked_twice() {
+    if !peer::is_firstbyte() {
+        return;
+    }
+    let count = AtomicUsize::new(0);
+    let backend = Backend::answering(move |_| match count.fetch_add(1, Ordering::SeqCst) {
+        0 => answer("200 OK", &VALIDATED, "<a>"),
+        _ => vec![Step::Send(
+            b"HTTP/1.1 304 Not Modified\r\nETag: \"two\"\r\n\r\n".into(),
+        )],
+    });
+    let server = cached(&backend, "proxy_http_version 1.1;").start();
+    fill(&server, "/a");
+    let answer = get_until(&server, "/a", "EXPIRED");
+    assert_eq!((answer.status, backend.request_count()), (304, 3));
+}
