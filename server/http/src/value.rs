@@ -153,6 +153,13 @@ pub fn split_name(rest: &[u8]) -> Result<(&[u8], &[u8]), String> {
     Ok(rest.split_at(end))
 }
 
+/// Returns the names of the variables in a text that compiles ([`Value::compile`]). A capture has its number as the name.
+pub fn variable_names(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let behind = text.split(|byte| *byte == b'$').skip(1);
+    let names = behind.filter_map(|rest| split_name(rest).ok());
+    names.map(|(name, _)| name)
+}
+
 fn is_name_byte(b: u8) -> bool {
     b.is_ascii_alphanumeric() || b == b'_'
 }
@@ -167,5 +174,12 @@ mod tests {
         assert_eq!(split_name(b"{uri}x"), Ok((&b"uri"[..], &b"x"[..])));
         assert!(split_name(b"{uri").is_err());
         assert_eq!(split_name(b""), Ok((&b""[..], &b""[..])));
+    }
+
+    #[test]
+    fn names_of_variables_are_listed() {
+        let names: Vec<_> = variable_names(b"a$uri-${args}b$1$$host").collect();
+        assert_eq!(names, [&b"uri"[..], b"args", b"1", b"", b"host"]);
+        assert_eq!(variable_names(b"none").count(), 0);
     }
 }

@@ -10,7 +10,7 @@ use server_base::config::ConfigContext;
 use server_base::from_args::FromArgs;
 
 use super::conf::{CacheMethods, CacheValid, StatusMatch};
-use crate::value::Value;
+use crate::value::{Value, variable_names};
 
 /// `*_cache`.
 #[derive(Clone, Debug)]
@@ -171,26 +171,15 @@ const URI_VARIABLES: [&[u8]; 14] = [
     b"is_args",
 ];
 
-/// Returns the names of the variables in a text, also those in braces.
-pub fn variables(text: &[u8]) -> impl Iterator<Item = &[u8]> {
-    let parts = text.split(|byte| *byte == b'$').skip(1);
-    parts.map(|part| {
-        let part = part.strip_prefix(b"{").unwrap_or(part);
-        let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_';
-        let end = part.iter().position(|byte| !is_of_name(byte));
-        &part[..end.unwrap_or(part.len())]
-    })
-}
-
 impl FromArgs for KeyText {
     const SYNTAX: &'static str = "string";
 
     fn parse(cx: &mut dyn ConfigContext, d: &Directive) -> Result<Self, ConfError> {
-        let has = |name: &[u8]| memchr::memmem::find(d.arg(0), name).is_some();
+        let names = || variable_names(d.arg(0));
         Ok(Self {
             value: Value::compile(cx, d, d.word(0))?,
-            has_method: has(b"$request_method") || has(b"${request_method}"),
-            is_of_uri: variables(d.arg(0)).all(|name| URI_VARIABLES.contains(&name)),
+            has_method: names().any(|name| name == b"request_method"),
+            is_of_uri: names().all(|name| URI_VARIABLES.contains(&name)),
         })
     }
 }
