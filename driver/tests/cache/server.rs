@@ -128,7 +128,7 @@ impl Origin {
         Ok(wire)
     }
 
-    /// Records heads that a worker has read, and connections that it has closed after a timeout.
+    /// Records heads read by a worker, and connections closed by it after a timeout.
     pub(crate) fn look(&mut self) {
         let mut book = self.book.borrow_mut();
         for link in &mut self.links {

@@ -1,12 +1,13 @@
 //! Stored responses of upstream servers.
 //!
-//! [`disk`] is nginx's format of a file, as pure functions over bytes, and [`response_head`] that of the response head in it.
-//! [`names`] has the paths of files, [`vary`] the choice among variants, [`similar`] variants of
-//! one meaning, [`tags`] the tags of a response. [`index`] has the
-//! entries of a cache in memory, shared by all threads; a [`fill`] is an entry that is being received. A
-//! [`stored_head`] is the parsed begin of a file. [`directory`] is the
-//! only file with input and output. [`loader`], [`manager`] and [`purger`] are periodic work over directory and index, in
-//! bounded steps; [`loading`] is the thread of the loader.
+//! - [`disk`]: nginx's format of a file, as pure functions over bytes; [`response_head`]: the response head in it.
+//! - [`names`]: paths of files. [`vary`]: the choice among variants. [`similar`]: variants of one meaning. [`tags`]: tags
+//!   of a response.
+//! - [`index`]: the entries of a cache in memory, shared by all threads. [`fill`]: an entry in reception.
+//!   [`stored_head`]: the parsed begin of a file.
+//! - [`directory`]: the only file with input and output.
+//! - [`loader`], [`manager`], [`purger`]: work over directory and index, in bounded steps. [`loading`]: the thread of the
+//!   loader.
 //!
 //! Absent: requests, their settings and the steps of a request, which are in server/http.
 //!

@@ -64,7 +64,7 @@ fn listed(name: &str) -> PathBuf {
     folder.join(name)
 }
 
-/// Runs the suite once. Returns the kinds of all tests, and the outcome of those that do not pass.
+/// Runs the suite once. Returns the kinds of all tests, and the outcomes of failed ones.
 #[track_caller]
 fn run(checkout: &Path, directives: &str) -> (Kinds, Kinds) {
     let (_origin, _dir, port) = start_origin(checkout);

@@ -112,9 +112,8 @@ impl Index {
 
     /// Returns the effect of purges on a stored response: to be called for each hit, after its head was read.
     ///
-    /// `entry` is that of the lookup, `None` for a file that the index did not know. `uniq` is the inode number of the
-    /// file. If a walk has ended since the lookup, an entry from before its purges counts as purged: the walk may have
-    /// removed it.
+    /// `entry` comes from the lookup; `None`: the index did not know the file. `uniq` is the inode number of the file. If a
+    /// walk has ended since the lookup, an entry from before its purges counts as purged: the walk may have removed it.
     #[must_use]
     pub fn check_hit(
         &self,

@@ -118,8 +118,8 @@ pub fn freshened(received: Validators<'_>, stored: &[Candidate<'_>]) -> Vec<usiz
 
 /// Whether a 304 response is about the one stored response that was to be validated (RFC 9111 section 4.3.4).
 ///
-/// Entity tags are compared weakly: servers that compress send a weak tag with the response and the strong one with the
-/// 304. Dates decide if one of the two has no tag. A 304 without validators is about the stored response.
+/// Entity tags are compared weakly. Compressing servers send a weak tag with the response, and a strong one with the 304.
+/// Dates decide if one of the two has no tag. A 304 without validators is about the stored response.
 #[must_use]
 pub fn confirms(received: Validators<'_>, stored: Validators<'_>) -> bool {
     match (received.etag, stored.etag) {

@@ -19,7 +19,7 @@ pub struct CacheConf {
     pub key: Option<Value>,
     /// Whether the key has the method of the request: a response to HEAD is stored as such then.
     pub has_method_in_key: bool,
-    /// Whether the key depends on scheme, host and URI of the request alone, so that keys of other URIs can be made.
+    /// Whether the key depends on scheme, host and URI of the request alone. Keys of other URIs can be made then.
     pub is_key_of_uri: bool,
     /// Values that decide about a request.
     pub conditions: CacheConditions,

@@ -1,6 +1,6 @@
-//! FB108 to FB111: keys of caches that are too short, and stored responses that surprise.
+//! FB108 to FB111: too short keys of caches, stored cookies, and guessed freshness.
 //!
-//! Not analyzed: keys with variables that the configuration defines, since these may have what is missing.
+//! Not analyzed: keys with variables of the configuration, since these may have the missing part.
 
 use crate::Warn;
 use crate::listens::{is_catch_all_name, servers_of_http};

@@ -208,8 +208,8 @@ enum Waited {
     LookAgain,
 }
 
-/// Waits for the head of a response that another request receives. `joined`: the request has just joined it. An earlier
-/// head counts as that of a stored response, a later one as that of a response to this request.
+/// Waits for the head of a response that another request receives. `joined`: the request has just joined it. A head from
+/// before that belongs to a stored response, a later one to a response to this request.
 fn wait(
     caching: &mut Caching,
     reader: FillReader,

@@ -228,7 +228,7 @@ impl EntryLookup<'_> {
         Some(OpenedEntry { head, body })
     }
 
-    /// Whether a response that was read before is the one that the index has now.
+    /// Whether a response read before is the present one of the index.
     fn is_of_entry(&self, entry: &StoredEntry, head: &StoredHead, epoch: u64) -> bool {
         // The loader reads neither inode numbers nor times.
         [0, head.identity().uniq].contains(&entry.uniq)
